@@ -16,7 +16,7 @@ import numpy as np
 
 from hidag import design, simulate
 from hidag.em.problem import Schedule
-from hidag.fitting.graph_stage import latent_graph
+from hidag.fitting.graph_stage import GraphSettings, learn_graph
 from hidag.measurement import default_penalty
 from hidag.metrics import Parts, evaluate
 from hidag.strategy.estimation import estimate_measurement
@@ -40,7 +40,7 @@ def distances(truth, X, family: str, law: str, seed: int) -> tuple[dict[str, flo
     ratio = measured.information_ratio()
     out = {}
     for name, size in zip(SIZES, ("all", 0.5, 0.25, max(ratio, 1e-3), "auto"), strict=True):
-        found = latent_graph(measured, truth.latent_names, effective_size=size)
+        found = learn_graph(measured, truth.latent_names, GraphSettings(effective_size=size))
         items = measured.parameters
         parts = Parts(items.q_matrix, items.intercept, items.loadings, found.law, found.graph)
         out[name] = evaluate(parts, truth).shd_graph

@@ -40,7 +40,7 @@ import numpy as np
 from hidag import DCRL, design, simulate
 from hidag.config import CONFIG
 from hidag.fitting.information_criteria import InformationCriteria, information_criteria
-from hidag.fitting.number_of_latents import JudgedFit, Place, choose_number, count_shared
+from hidag.fitting.number_of_latents import ComparedFit, InitialValues, choose_number, count_shared
 from hidag.fitting.penalty_strength import bic_at
 from hidag.initialization.factor_count import count_factors
 from hidag.model_selection import select
@@ -78,12 +78,12 @@ def found_numbers(truth, values: np.ndarray, seed: int, fits: str, hindsight: bo
     count = count_factors(values, families)
     n_fits, judged = 0, []
 
-    def fit_of(k: int, strength: float | None, place: Place | None = None) -> JudgedFit:
+    def fit_of(k: int, strength: float | None, start: InitialValues | None = None) -> ComparedFit:
         nonlocal n_fits
-        n_fits += place is None
+        n_fits += start is None
         model = DCRL(k, family=families, penalty_strength=strength, random_state=seed)
-        model._begun_at(place)
-        judged.append(JudgedFit.of(model.fit(values).result_))
+        model._start_from(start)
+        judged.append(ComparedFit.of(model.fit(values).result_))
         return judged[-1]
 
     # The same function that the estimator calls; its one fit with the answer is not needed here.
@@ -108,7 +108,7 @@ def found_numbers(truth, values: np.ndarray, seed: int, fits: str, hindsight: bo
     return out
 
 
-def right_at_prices(judged: list[JudgedFit], right: int) -> np.ndarray:
+def right_at_prices(judged: list[ComparedFit], right: int) -> np.ndarray:
     """Return at which of ``PRICES`` the best of some fits has the right number of latents."""
     charged = np.array(
         [one.aic + (PRICES - 2.0) * one.n_parameters + PRICES * one.n_shared for one in judged]
@@ -147,7 +147,7 @@ def held_against_truth(truth, values: np.ndarray, seed: int) -> dict[str, float]
         if name == "rule":
             shared = count_shared(q)
             return bic_at(
-                JudgedFit(one.bic, 0.0, one.n_parameters, aic=one.aic, n_shared=shared), ratio
+                ComparedFit(one.bic, 0.0, one.n_parameters, aic=one.aic, n_shared=shared), ratio
             )
         return getattr(one, name)
 

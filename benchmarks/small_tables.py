@@ -78,13 +78,17 @@ def one_table(
     out: dict = {}
     if numbers:
         found = select(values, family=family, folds=0, random_state=seed)
-        learned = {one.n_latents: [one] for one in found.candidates if not (one.again or one.begun)}
+        learned = {
+            one.n_latents: [one]
+            for one in found.candidates
+            if not (one.at_common_strength or one.from_neighbour)
+        }
         out = {
             "parallel": found.count.by_parallel_analysis - k,
             "factor BIC": found.count.by_factor_bic - k,
             "EBIC": found.votes["EBIC"] - k,
             "BIC": found.votes["BIC"] - k,
-            "own": Comparison(found.count.span[1], learned).settled - k,
+            "own": Comparison(found.count.span[1], learned).selected - k,
             "select": found.recommended - k,
         }
     least = 0.5 * np.log(n)

@@ -1,4 +1,4 @@
-"""DCRL: the scikit-learn face of the three stages."""
+"""DCRL, the estimator with a scikit-learn interface."""
 
 from __future__ import annotations
 
@@ -15,53 +15,26 @@ from threadpoolctl import threadpool_limits
 
 from hidag.data.sample_weights import nonempty_rows
 from hidag.data.table import Observations, read_table
-from hidag.exceptions import DataError
+from hidag.exceptions import DataError, Setting
+from hidag.fitting.number_of_latents import InitialValues
 from hidag.fitting.settings import checked_count, plain_settings, root_seed
-from hidag.fitting.stages import fit_chosen_number, run_stages
+from hidag.fitting.stages import fit_selected_number, run_stages
 from hidag.fitting.task import read_task
 from hidag.formatting import plural
-from hidag.measurement.parameters import MeasurementParameters
 from hidag.parallel import Progress, make_observer
 from hidag.results import FitResult
 from hidag.strategy.measurement import Measurement
 from hidag.structure.knowledge import Knowledge
 
-# --- An estimator whose `score` names two things: a setting, and scikit-learn's method
-
-
-class TwoScores(BaseEstimator):  # type: ignore[misc]
-    """Settings by name, among them the graph's score, beside the method that rates rows.
-
-    The setting lives in the instance's dictionary and in ``get_params``; asked for by dot, the
-    method answers.
-    """
-
-    @property
-    def score(self) -> Callable[..., float]:
-        """Mean observed-data log-likelihood of the rows that have an answer: ``model.score(X)``."""
-        method: Callable[..., float] = self._mean_log_likelihood
-        return method
-
-    @score.setter
-    def score(self, value: Any) -> None:
-        self.__dict__["score"] = value
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the settings by name."""
-        names = self._get_param_names()
-        return {name: self.__dict__[name] for name in names}
-
-
-# --- What a fitted model holds, and does with rows: posteriors, states, likelihoods, draws
-
 Array = NDArray[np.float64]
+logger = logging.getLogger("hidag")
 
 
 class FittedModel(TransformerMixin):  # type: ignore[misc]
-    """The methods of an estimator that need ``result_`` and nothing else.
+    """Methods of a fitted estimator, which only need ``result_``.
 
-    A transformer itself: scikit-learn makes ``transform`` obey ``set_output`` only in classes that
-    define it below its mixin.
+    The class inherits from the mixin itself, because scikit-learn wraps ``transform`` for
+    ``set_output`` only in subclasses of the mixin that define it.
     """
 
     result_: FitResult
@@ -70,7 +43,7 @@ class FittedModel(TransformerMixin):  # type: ignore[misc]
         return hasattr(self, "result_")
 
     def _store(self, result: FitResult) -> None:
-        """Keep a result, and its parts under the names that scikit-learn's users look for."""
+        """Set ``result_`` and the fitted attributes."""
         self.result_ = result
         self.q_matrix_ = result.q_matrix
         self.intercept_ = result.intercept
@@ -88,7 +61,7 @@ class FittedModel(TransformerMixin):  # type: ignore[misc]
         self.latent_names_ = result.latent_names
 
     def _rows(self, X: Any) -> Observations:
-        """Return a table whose columns are those of the fit, as scikit-learn understands it."""
+        """Return a table with the columns of the fit."""
         check_is_fitted(self)
         table = read_table(X, allow_empty_items=True)
         validate_data(self, X if table.named else table.values, skip_check_array=True, reset=False)
@@ -97,8 +70,7 @@ class FittedModel(TransformerMixin):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Array | list[Array]:
         """Return P(Z_k = 1 | row), shape (N, K).
 
-        When a latent has more than two levels: a list of K arrays, the probabilities of each
-        latent's levels, shapes (N, M_k).
+        If a latent has more than two levels, return a list of K arrays of shapes (N, M_k).
         """
         rows = self._rows(X)
         with threadpool_limits(limits=1, user_api="blas"):
@@ -113,40 +85,49 @@ class FittedModel(TransformerMixin):  # type: ignore[misc]
             return self.result_.classify(rows)
 
     def transform(self, X: Any) -> Array:
-        """Return each latent's expected level given each row, shape (N, K).
+        """Return the posterior mean level of each latent, shape (N, K).
 
-        For binary latents the same as ``predict_proba``.
+        For binary latents this equals ``predict_proba``.
         """
         rows = self._rows(X)
         with threadpool_limits(limits=1, user_api="blas"):
             return self.result_.posterior(rows)
 
     def score_samples(self, X: Any) -> Array:
-        """Return the observed-data log density of each row, shape (N,); 0 without any answer."""
+        """Return the observed-data log density of each row, shape (N,); 0 for empty rows."""
         return self._log_densities(self._rows(X))
 
     def _log_densities(self, rows: Observations) -> Array:
         with threadpool_limits(limits=1, user_api="blas"):
             return self.result_.row_log_likelihood(rows)
 
-    def _mean_log_likelihood(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the mean observed-data log-likelihood of the rows, weighted if so wished.
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the mean observed-data log-likelihood of the rows with an observed cell.
 
-        Rows without any answer count for nothing, as in a fit: their log density of 0 would make
-        a table with more of them look better explained.
+        Empty rows are excluded, as in a fit: their log density is 0.
+
+        Parameters
+        ----------
+        X : array or frame, shape (N, J)
+        y : ignored
+        sample_weight : array, shape (N,), optional
         """
         rows = self._rows(X)
         answered = nonempty_rows(rows.values)
         if not answered.any():
             raise DataError(
-                f"none of the {len(answered):,} rows has an answer to any item of the fit, and a "
-                "mean over rows that have one is the mean of none"
+                "no-observed-rows",
+                "score needs a row with an observed cell, but all {n:,} rows are empty",
+                n=len(answered),
             )
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if weights is not None and weights.shape != answered.shape:
             raise DataError(
-                f"sample_weight must have one weight for each of {len(answered):,} rows, got "
-                f"{weights.shape}"
+                "weights-shape",
+                "{weights} must have one weight for each of the {n:,} rows, got shape {shape}",
+                weights=Setting("sample_weight"),
+                n=len(answered),
+                shape=weights.shape,
             )
         of_answered = None if weights is None else weights[answered]
         return float(np.average(self._log_densities(rows)[answered], weights=of_answered))
@@ -166,128 +147,116 @@ class FittedModel(TransformerMixin):  # type: ignore[misc]
         return np.array(self.result_.latent_names, dtype=object)
 
 
-# ---
+class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
+    """Discrete causal representation learning.
 
-logger = logging.getLogger("hidag")
-
-
-class DCRL(FittedModel, TwoScores):
-    """Discrete causal representation learning: latents, Q, the latent law and the causal graph.
+    Estimates discrete latent variables, the Q-matrix, the joint distribution of the latents and
+    the causal graph (CPDAG) among them from a table of mixed responses. Stage I is penalised EM,
+    Stage II computes counts of the latent states, Stage III searches for the graph.
 
     Parameters
     ----------
     n_latents : int or "auto"
-        Number of latents, K. "auto" takes that of a given Q, list of levels or list of names; else
-        it is read off the items' correlations, and settled by a few fits where parallel analysis
-        and factor BIC disagree. ``result_.n_latents_reason`` says why;
-        ``hidag.select`` compares more criteria.
-    levels : int or sequence of int, length K
-        How many levels each latent has, 2 for binary ones. Levels are ordered: each adds its own
-        step to the items' predictors. With unequal numbers and no given Q, which latent has how
-        many is found from the data, and latents come in the order of this list.
-    effects : {"main", "all", "acdm", "gdina", "dina", "dino"} or int
-        What an item's latents do together. "main" ("acdm"): their effects add up on the scale of
-        the link. "all" ("gdina"): with every interaction; a number is their highest order. "dina":
-        only all of an item's latents together have an effect; "dino": any one of them has all of
-        it (levels go up with the items, else the two would be one model). With an
-        estimated Q main effects find the latents, and interactions are kept that are worth their
-        penalty.
-    family : str, list, mapping or "auto"
-        Response family of all items, of each item, or by column; "auto" infers one per column and
-        refuses to guess when a column is ambiguous. Families: "bernoulli", "bernoulli-probit",
-        "bernoulli-cloglog", "binomial(n)" for n trials, "poisson" (log link), "poisson-identity",
-        "negative-binomial", "zero-inflated-poisson", "ordinal" (grades), "categorical" (nominal),
-        "gaussian", "lognormal", "censored-lognormal(limit)", "gamma", "beta".
+        Number of latents, K. "auto" uses the length of ``q_matrix``, ``levels`` or
+        ``latent_names``; otherwise parallel analysis and factor BIC, and fits if these disagree.
+        See ``result_.n_latents_reason`` and `hidag.select`.
+    levels : int or sequence of int, length K, default 2
+        Number of ordered levels of each latent. If the numbers differ and Q is not given, their
+        assignment to latents is estimated, and latents are reported in the order of this list.
+    effects : {"main", "all", "acdm", "gdina", "dina", "dino"} or int, default "main"
+        Effects of an item's latents on the link scale: additive ("main", "acdm"), with all
+        interactions ("all", "gdina") or up to an order (int), conjunctive ("dina") or disjunctive
+        ("dino"). If Q is estimated, interactions are selected by the penalty.
+    family : str, list, mapping or "auto", default "auto"
+        Response family of all items, one per item, or by column. "auto" infers it and raises an
+        error for ambiguous columns. Available: "bernoulli", "bernoulli-probit",
+        "bernoulli-cloglog", "binomial(n)", "poisson", "poisson-identity", "negative-binomial",
+        "zero-inflated-poisson", "ordinal", "categorical", "gaussian", "lognormal",
+        "censored-lognormal(limit)", "gamma", "beta".
     q_matrix : array or frame of shape (J, K), optional
-        1 (loads), 0 (does not), -1 or NaN (estimate this). Without any unknown entry the fit is
-        confirmatory: no penalty, the given support.
-    penalty : {"tlp", "scad", "mcp", None}
+        1 (the item loads on the latent), 0 (it does not), -1 or NaN (to be estimated). If no entry
+        is to be estimated, the fit is confirmatory and has no penalty.
+    penalty : {"tlp", "scad", "mcp", None}, default "tlp"
+        Penalty on the loadings.
     penalty_strength, penalty_threshold : float, optional
-        lambda_N and tau_N. By default estimation begins with log(N K) / 2 and sqrt(lambda / N) / 2,
-        and the strength for the final choice of loadings is learned from the table.
-    method : {"auto", "em", "saem"}
-        Exact penalised EM over all 2^K joint states ("em", at most 16 latents), or sampled latents
-        ("saem"): under a law over a graph any number of them, under a saturated law the paper's
-        Gibbs-SAEM. "auto" takes EM up to 2^13 states, unless N J 2^K is more than 4e9.
-    law : {"auto", "network", "saturated"}
-        The latent law: one probability per joint state, as in the paper ("saturated", at most 16
-        latents), or a directed graph with conditional tables, learned along with everything else
-        ("network"). "auto" keeps the one with the better information criterion; where latents are
-        sampled, or ``knowledge`` keeps some of them apart, it takes a graph.
-    resample : "expected", multiple of N, number of rows, or function of N
-        Stage II: expected counts, or this many rows drawn from the fitted law ("N", "2N", "3N", a
-        number, a callable f(N)).
-    effective_size : {"auto", "all"} or float
-        How many rows expected counts stand for: "auto" takes as many as make an edge weigh what the
-        observed data say for it, by the information ratio r (``result_.graph_rows`` rows: about r N
-        where items say much, up to 4 N where they say little and the law shows little); "all" takes
-        N, a number that share of N. With "auto" the weakest edges also have to be borne out by the
-        observed-data likelihood, unless latents are sampled. Resampled rows are never discounted.
-    score : {"auto", "bdeu", "bic", "lean"}
-        "auto" is BDeu for binary latents, as in the paper, and "lean" for others: BIC whose tables
-        need not be free, because free ones of several levels cost more than weak edges are worth.
-    equivalent_sample_size : float or "auto"
-        Of the BDeu score: "auto" is 1 for binary latents, and what makes the counts most probable
-        for latents with more levels.
-    search : {"xges", "ges", "exact"} or callable
+        lambda_N and tau_N. By default the initial values are log(N K) / 2 and
+        sqrt(lambda_N / N) / 2, and the final strength is estimated.
+    method : {"auto", "em", "saem"}, default "auto"
+        Exact EM over all joint states (at most 16 binary latents), or stochastic approximation EM
+        with Gibbs sampling. "auto" uses EM up to 2^13 states, unless N J 2^K exceeds 4e9.
+    law : {"auto", "network", "saturated"}, default "auto"
+        Joint distribution of the latents: one probability per state ("saturated", at most 16
+        binary latents) or a Bayesian network learned by structural EM. "auto" selects by an
+        information criterion, and uses a network with SAEM or if ``knowledge`` forbids pairs.
+    resample : "expected", int, str or callable, default "expected"
+        Stage II: expected counts, or counts of rows drawn from the fitted distribution. The number
+        of rows is an integer, a multiple such as "2N", or a function f(N).
+    effective_size : {"auto", "all"} or float, default "auto"
+        Sample size of expected counts: N ("all"), a share of N, or an estimate of the effective
+        sample size from the information ratio ("auto"), at most 4 N. With "auto" the weakest edges
+        must also be supported by the observed-data likelihood. Not used for resampled rows.
+    graph_score : {"auto", "bdeu", "bic", "lean"} or local score, default "auto"
+        Score of the graph search. "auto" is BDeu for binary latents, and "lean", a BIC with
+        parsimonious conditional tables, for more levels. The former name ``score`` is accepted as
+        a keyword argument; ``model.score`` is scikit-learn's method.
+    equivalent_sample_size : float or "auto", default "auto"
+        Of BDeu. "auto" is 1 for binary latents, and maximises the marginal likelihood otherwise.
+    search : {"xges", "ges", "exact"} or callable, default "xges"
+        Graph search.
     knowledge : hidag.Knowledge, optional
-        Required and forbidden edges, tiers and prerequisites among the latents. With a given Q the
-        latent law obeys it while it is estimated; without one, latents have no names before the
-        end: it is for the final graph alone, holds for whichever latent gets the name, and a
-        warning says so. States that a hierarchy rules out have
-        probability zero; that needs a given Q. What the data reject is obeyed all the same, with
-        a ``KnowledgeWarning`` that says what it costs.
-    n_starts : int or "auto"
-        Starts of Stage I; the best is kept. "auto" takes one when two starts agree about Q and four
-        otherwise; with at most 6 latents or a saturated law as many as are worth their cost, up to
-        four; with a given Q from 4 to 90, because its likelihood has more optima. From 12 latents
-        on EM begins where a sampled estimate ends. Sampled latents have one start, whatever this
-        says.
-    max_iter : int
-    tol : float
-        EM ends when a step gains less than ``tol`` per row.
-    n_sweeps : int
-        Gibbs sweeps per SAEM step, the paper's C.
+        Required and forbidden edges, tiers and a hierarchy (which needs a given Q). If Q is given,
+        the distribution obeys it in all stages, otherwise only the final graph does. A
+        `KnowledgeWarning` reports the likelihood lost by knowledge that the data contradict.
+    n_starts : int or "auto", default "auto"
+        Number of starts of Stage I. "auto" uses up to 4, fewer if they agree on Q, and 4 to 90
+        with a given Q, whose likelihood has more local maxima. SAEM uses one start.
+    max_iter : int, default 300
+        Largest number of iterations of EM or SAEM.
+    tol : float, default 1e-4
+        EM converges when the objective per row increases by less than this.
+    n_sweeps : int, default 1
+        Gibbs sweeps per SAEM iteration, C in the paper.
     n_jobs : int, optional
-        Threads over rows; never changes a result.
+        Number of threads, -1 for all. Results do not depend on it.
     latent_names : sequence of str, optional
-        None of them an item's. Unless given, those of ``q_matrix`` or Z1, Z2 and so on; ZZ1 and so
-        on where items have such names.
-    random_state : int, RandomState or None
-    verbose : int
-        1 writes the items' types, the method and progress to standard error.
+        Must differ from the items' names. By default the columns of ``q_matrix``, or Z1, Z2, ...
+    random_state : int, numpy.random.Generator, RandomState or None
+        Seed of the starts and of all sampling.
+    verbose : int, default 0
+        1 writes item types, the method and progress to standard error.
     observer : callable, optional
-        Called with a ``hidag.parallel.Progress`` after every step.
+        Called with a ``hidag.parallel.Progress`` after each iteration.
 
     Attributes
     ----------
     q_matrix_ : ndarray of int8, shape (J, K)
     intercept_, dispersion_ : ndarray, shape (J,)
-        Dispersion is the variance of Gaussian and lognormal items and what else a family has one
-        number for, NaN elsewhere. A nominal item has a row for each category but the last, here
-        and in the loadings; ``result_.response_names`` names them.
+        The dispersion is the variance of Gaussian and lognormal items or the family's dispersion
+        parameter, NaN otherwise. A nominal item has a row for each category except the last, also
+        in the loadings; see ``result_.response_names``.
     cutpoints_ : ndarray, shape (J, C)
-        Cutpoints of ordered grades beyond the first, which is in the intercept; NaN elsewhere.
+        Cutpoints of ordinal items after the first, which is the intercept; NaN otherwise.
     loadings_ : ndarray, shape (J, T)
-        On the terms: for binary latents (J, K), each column summing to a positive number; for more
-        levels a column for each step of each latent.
+        Coefficients of the terms. For binary latents with main effects T = K, and each column has
+        a positive sum; a latent with M levels has M - 1 columns.
     terms_ : Terms
-        What the loadings multiply; ``terms_.names(latent_names_)`` names the columns.
+        Terms of the predictors; ``terms_.names(latent_names_)`` names the columns.
     latent_law_ : LatentLaw
     graph_ : CPDAG
     log_likelihood_ : float
     n_iter_, converged_ : int, bool
     trace_ : ndarray, shape (n_iter_, 2)
-        Objective and largest move of each step. The objective is NaN for steps on some of the rows
-        or with sampled latents; it may fall where the law gets a graph or the penalty its strength.
+        Objective and largest change of each iteration. The objective is NaN for iterations on a
+        subset of the rows or with sampled latents; it may decrease when the structure of the
+        distribution or the strength of the penalty changes.
     families_ : tuple of str
     latent_names_ : tuple of str
     result_ : FitResult
     """
 
-    _place: tuple[MeasurementParameters, Array] | None = None
-    #: Refits are told about latents by the names of the first fit: see ``run_stages``.
-    _known_of: Callable[[Measurement], Knowledge | None] | None = None
+    #: Initial values of refits, and a map of the knowledge to their latents; see ``run_stages``.
+    _initial_values: InitialValues | None = None
+    _map_knowledge: Callable[[Measurement], Knowledge | None] | None = None
 
     def __init__(  # noqa: PLR0913
         self,
@@ -304,7 +273,7 @@ class DCRL(FittedModel, TwoScores):
         law: str = "auto",
         resample: str | int | float | Callable[[int], float] = "expected",
         effective_size: str | float = "auto",
-        score: str = "auto",
+        graph_score: Any = "auto",
         equivalent_sample_size: float | str = "auto",
         search: str | Callable[..., Any] = "xges",
         knowledge: Any = None,
@@ -317,7 +286,10 @@ class DCRL(FittedModel, TwoScores):
         random_state: Any = None,
         verbose: int = 0,
         observer: Callable[[Progress], None] | None = None,
+        **former: Any,
     ) -> None:
+        if former:
+            graph_score = _graph_score(former)
         self.n_latents = n_latents
         self.levels = levels
         self.effects = effects
@@ -330,7 +302,7 @@ class DCRL(FittedModel, TwoScores):
         self.law = law
         self.resample = resample
         self.effective_size = effective_size
-        self.score = score  # type: ignore[assignment]
+        self.graph_score = graph_score
         self.equivalent_sample_size = equivalent_sample_size
         self.search = search
         self.knowledge = knowledge
@@ -350,75 +322,56 @@ class DCRL(FittedModel, TwoScores):
         Parameters
         ----------
         X : array or frame, shape (N, J)
-            NaN, None, masked or NA cells are missing at random. Rows without any answer count for
-            nothing; the result still has a place for them.
+            NaN, None, masked or NA cells are treated as missing at random. Empty rows do not
+            affect the estimates.
         y : ignored
         sample_weight : array, shape (N,), optional
-            How many rows each row counts for; 0 leaves it out. A weight of 2 is the same as the
-            row twice. Weights that say how much of a population a row stands for go through
-            ``hidag.survey_weights`` first: they should add up to (sum w)^2 / sum w^2, the number of
-            equal rows that tell as much (Kish 1965). Divided by their mean they would add up to
-            the number of rows, which unequal weights are not worth, and false edges would be found.
-            ``hidag.survey_weights`` says what other weights mean to questions after the fit.
+            Frequency weights: a weight of 2 equals the row twice, 0 excludes it. Scale sampling
+            weights with `hidag.survey_weights` first, so that they sum to the effective sample
+            size (sum w)^2 / sum w^2 (Kish 1965); otherwise false edges are found.
+
+        Returns
+        -------
+        DCRL
         """
         table = read_table(X, min_rows=2)
         if isinstance(self.n_latents, str) and self.n_latents == "auto":
             seed = root_seed(self.random_state)
-            result = fit_chosen_number(
-                table,
-                sample_weight,
-                self.get_params(),
-                lambda k, strength, place: self._fit_number(
-                    k, strength, place, seed, X, sample_weight
-                ),
-                tell=self._tell,
+
+            def fit_number(
+                n_latents: int, strength: float | None, start: InitialValues | None
+            ) -> FitResult:
+                settings = {**self.get_params(), "n_latents": n_latents, "random_state": seed}
+                if strength is not None:
+                    settings["penalty_strength"] = strength
+                model = type(self)(**settings)._start_from(start)
+                return model.fit(X, sample_weight=sample_weight).result_
+
+            result = fit_selected_number(
+                table, sample_weight, self.get_params(), fit_number, log=self._log
             )
         else:
             task = read_task(table, sample_weight, self.get_params())
-            self._tell(f"item types\n{task.families.table()}")
+            self._log(f"item types\n{task.families.table()}")
             result = run_stages(
                 task,
                 plain_settings(self.get_params()),
-                begin=self._begin(),
-                known_of=self._known_of,
+                begin=self._initial_values,
+                map_knowledge=self._map_knowledge,
                 progress=make_observer(self.observer, verbose=bool(self.verbose)),
             )
-            self._tell(f"Stage I by method={result.method!r}, {plural(result.n_iter, 'step')}")
+            self._log(f"Stage I by method={result.method!r}, {plural(result.n_iter, 'iteration')}")
         validate_data(self, X if table.named else table.values, skip_check_array=True)
         self._store(result)
         return self
 
-    def _fit_number(
-        self,
-        n_latents: int,
-        strength: float | None,
-        place: tuple[MeasurementParameters, Array] | None,
-        seed: int,
-        X: Any,
-        sample_weight: Any,
-    ) -> FitResult:
-        """Return the fit with so many latents, that penalty and from that place, if any."""
-        settings = {**self.get_params(), "n_latents": n_latents, "random_state": seed}
-        if strength is not None:
-            settings["penalty_strength"] = strength
-        model: DCRL = type(self)(**settings)._begun_at(place)
-        return model.fit(X, sample_weight=sample_weight).result_
-
-    def _begin(self) -> tuple[MeasurementParameters, Array] | None:
-        """Return items and a law (S,) to begin from; None looks for starts, as every user wants.
-
-        Refits of one table to slightly others can say where the first fit ended, and fits with one
-        latent more or fewer where they did.
-        """
-        return self._place
-
-    def _begun_at(self, place: tuple[MeasurementParameters, Array] | None) -> Self:
-        """Begin at a place, or wherever starts lead for None."""
-        self._place = place
+    def _start_from(self, values: InitialValues | None) -> Self:
+        """Set initial items and latent distribution (S,) of refits; None uses starts."""
+        self._initial_values = values
         return self
 
-    def _tell(self, text: str) -> None:
-        """Log a message, and write it to standard error when the user asked for words."""
+    def _log(self, text: str) -> None:
+        """Log a message, and write it to standard error if verbose."""
         logger.info(text)
         if self.verbose:
             sys.stderr.write(f"hidag: {text}\n")
@@ -428,3 +381,11 @@ class DCRL(FittedModel, TwoScores):
         tags.input_tags.allow_nan = True
         tags.non_deterministic = False
         return tags
+
+
+def _graph_score(former: dict[str, Any]) -> Any:
+    """Return the value of the keyword ``score``, the former name of ``graph_score``."""
+    unknown = [name for name in former if name != "score"]
+    if unknown:
+        raise TypeError(f"DCRL.__init__() got an unexpected keyword argument {unknown[0]!r}")
+    return former["score"]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import re
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hidag.config import CONFIG
 from hidag.exceptions import SettingError
 
 from .pages import ROOT
@@ -22,7 +24,9 @@ def page(name: str) -> str:
 
 
 def constant(path: str) -> Any:
-    """Return a constant by the name of its module, wherever that is in the library, and its own."""
+    """Return a constant of ``CONFIG``, or of the module with a given name."""
+    if path.startswith("CONFIG."):
+        return attrgetter(path.removeprefix("CONFIG."))(CONFIG)
     stem, name = path.split(".")
     definition = re.compile(rf"^(?:\w+, )*{name}\b", re.M)
     files = [
@@ -49,9 +53,9 @@ def decimal(value: float) -> str:
 
 
 def test_constants_are_found_by_their_modules_name() -> None:
-    assert constant("fit_warnings.LOW_INFORMATION") == 0.05
+    assert constant("CONFIG.fit_warnings.low_information") == 0.05
     with pytest.raises(AssertionError):
-        constant("fit_warnings.NO_SUCH_NAME")
+        constant("algorithm_choice.NO_SUCH_NAME")
 
 
 def test_the_readme_states_the_largest_number_of_latents() -> None:
@@ -99,7 +103,7 @@ SPECIFICATION = [
     (("algorithm_choice.LARGEST_STATES",), lambda s: f"exact EM, up to K = {power(s)}"),
     (("estimation.STATES_FOR_SAMPLED_START",), lambda s: f"From 2^{power(s)} joint states on"),
     (
-        ("initializers.KEPT_SHARES", "common_factors.MOST_START_PARENTS"),
+        ("initializers.KEPT_SHARES", "CONFIG.initialization.max_item_latents"),
         lambda shares, most: (
             f"at least {decimal(shares[0])} of its largest ({decimal(shares[1])} in every other "
             f"start of this kind), {WORDS[most]} at most"
@@ -193,9 +197,9 @@ SPECIFICATION = [
         ("structural_em.UNCONSTRAINED_STEPS",),
         lambda m: f"with m = {m} ([effective_size.md]",
     ),
-    (("levels.ROWS_FOR_LEVELS",), lambda n: f"common variance, on up to {n:,} rows"),
+    (("CONFIG.levels.n_rows",), lambda n: f"common variance, on up to {n:,} rows"),
     (
-        ("levels.MOST_EXCHANGES", "levels.MOST_ROUNDS"),
+        ("CONFIG.levels.max_exchanges", "CONFIG.levels.max_rounds"),
         lambda n, rounds: f"({n} exchanges at most, up to {WORDS[rounds]} rounds)",
     ),
     (
@@ -214,7 +218,7 @@ SPECIFICATION = [
     (("saem_network.MOST_CHOICES",), lambda n: f"alternate for {WORDS[n]} selections at most"),
     (("saem_network.MOST_SPLITS",), lambda n: f"least used latent, up to {WORDS[n]} times"),
     (("measurement.MOST_PARENTS",), lambda n: f"A latent has at most {WORDS[n]} parents"),
-    (("graph_stage.MAX_EDGE_TESTS",), lambda n: f"or {n} tests were made"),
+    (("CONFIG.graph_stage.max_edge_tests",), lambda n: f"or {n} tests were made"),
     (
         ("likelihood_search.FEWEST_FITS",),
         lambda n: f"E-steps cheap enough for {WORDS[n]} fits or more",
@@ -222,26 +226,29 @@ SPECIFICATION = [
     (("likelihood_search.MOST_MEMBERS",), lambda n: f"of the equivalence class (up to {n})"),
     (("likelihood_search.MOST_TRIED",), lambda n: f"after {WORDS[n]} failures edges are reversed"),
     (("likelihood_search.MOST_FITS",), lambda n: f"or {n} graphs were fitted"),
-    (("factor_count.N_SHUFFLES",), lambda n: f"those of {n} tables whose columns were permuted"),
-    (("number_of_latents.NEAR_TIE",), lambda n: f"whose fit has a BIC within {n:g} of the best"),
     (
-        ("number_of_latents.MOST_NUMBERS",),
+        ("CONFIG.factor_count.n_permutations",),
+        lambda n: f"those of {n} tables whose columns were permuted",
+    ),
+    (("CONFIG.selection.near_tie",), lambda n: f"whose fit has a BIC within {n:g} of the best"),
+    (
+        ("CONFIG.selection.max_auto_fits",),
         lambda n: f"while the criterion improves, {n} numbers at most",
     ),
-    (("selection.MOST_NUMBERS",), lambda n: f"same rule with up to {n} numbers"),
+    (("CONFIG.selection.max_select_fits",), lambda n: f"same rule with up to {n} numbers"),
     (
-        ("number_of_latents.LOOK_BEYOND", "number_of_latents.MOST_BOTH_WAYS"),
+        ("CONFIG.selection.n_neighbours", "CONFIG.selection.max_low_information_fits"),
         lambda n, most: f"until {n} numbers on either side of the best are worse, {most} numbers",
     ),
     (
-        ("number_of_latents.LEAST_ITEMS", "number_of_latents.NO_EVIDENCE"),
+        ("CONFIG.selection.min_items", "CONFIG.selection.no_evidence"),
         lambda items, tie: (
             f"counting only latents with at least {items} items; a latent without {items} pure "
             f"items costs one parameter more; among numbers within {tie:g} of the best"
         ),
     ),
     (
-        ("number_of_latents.MOST_TRIED", "number_of_latents.MOST_ROUNDS"),
+        ("CONFIG.selection.max_neighbour_starts", "CONFIG.selection.max_neighbour_rounds"),
         lambda n, rounds: (
             f"at most {n} latents of a fit are tried in each direction, in at most {rounds} rounds"
         ),
@@ -257,7 +264,6 @@ def test_the_specification_states_constants_of_the_code(names, sentence) -> None
 
 
 def test_the_specification_states_the_configuration() -> None:
-    from hidag.config import CONFIG
     from hidag.structure.exact_search import MAX_EXACT_VARIABLES
 
     information, network, em = CONFIG.information, CONFIG.network_em, CONFIG.em
@@ -287,11 +293,10 @@ def test_the_specification_states_the_configuration() -> None:
 
 def test_rationale_and_readme_state_the_numbers_that_the_code_has() -> None:
     from hidag.cli.output_files import LISTED_STATES
-    from hidag.config import CONFIG
     from hidag.latent.state_space import MAX_LISTED_STATES
 
     enumerable = power(MAX_LISTED_STATES)
-    low = decimal(constant("fit_warnings.LOW_INFORMATION"))
+    low = decimal(constant("CONFIG.fit_warnings.low_information"))
     rationale = page("docs/rationale.md")
     assert f"Below r = {low} `fit` warns" in rationale
     assert f"can be enumerated (K <= {enumerable})" in rationale
@@ -309,7 +314,6 @@ def test_rationale_and_readme_state_the_numbers_that_the_code_has() -> None:
 
 
 def test_reasons_for_caution_have_the_numbers_that_the_code_has() -> None:
-    from hidag.config import CONFIG
     from hidag.reporting.fit_description import HIGH_MISSING_SHARE, MIN_ITEMS
 
     text = page("docs/after_the_fit.md")

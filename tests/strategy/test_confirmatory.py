@@ -141,5 +141,5 @@ def test_given_start_may_use_states_without_mass():
     full = DCRL(2, q_matrix=q, law="saturated", random_state=0).fit(X)
     law = np.array([0.5, 0.0, 0.0, 0.5])
     again = DCRL(2, q_matrix=q, law="saturated", random_state=0)
-    again._begun_at((full.result_.parameters, law)).fit(X)
+    again._start_from((full.result_.parameters, law)).fit(X)
     assert again.log_likelihood_ == pytest.approx(full.log_likelihood_, abs=0.01)

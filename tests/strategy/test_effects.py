@@ -108,7 +108,7 @@ def refit_at_the_end(effects, q, X):
     model = DCRL(K, family="gaussian", effects=effects, q_matrix=q, n_starts=2, random_state=0)
     result = model.fit(X).result_
     assert result.terms.interactions
-    model._begun_at((result.parameters, spread_law(np.asarray(result.law.probabilities)))).fit(X)
+    model._start_from((result.parameters, spread_law(np.asarray(result.law.probabilities)))).fit(X)
     return model, result
 
 
@@ -147,7 +147,7 @@ def test_a_place_with_interactions_is_a_place_for_main_effects_too():
     rich = DCRL(K, effects=2, **settings).fit(X).result_
     main = DCRL(K, **settings).fit(X)
     place = rich.parameters, spread_law(np.asarray(rich.law.probabilities))
-    begun = DCRL(K, **settings)._begun_at(place).fit(X)
+    begun = DCRL(K, **settings)._start_from(place).fit(X)
     assert begun.log_likelihood_ == pytest.approx(main.log_likelihood_, abs=0.05)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from hidag.em.problem import Schedule
 from hidag.exceptions import SettingError
-from hidag.fitting.graph_stage import latent_graph
+from hidag.fitting.graph_stage import GraphSettings, learn_graph
 from hidag.latent import NetworkLaw
 from hidag.latent.laws import factorise_counts
 from hidag.measurement import default_penalty
@@ -164,7 +164,7 @@ def idle_measurement(problem):
 
 @pytest.mark.parametrize("rule", ["expected", "2N"])
 def test_latents_beside_an_idle_one_keep_their_edges(problem, rule):
-    found = latent_graph(idle_measurement(problem), NAMES, rule=rule)
+    found = learn_graph(idle_measurement(problem), NAMES, GraphSettings(resample=rule))
     assert not found.graph.adjacency[0].any()
     assert not found.graph.adjacency[:, 0].any()
     assert found.graph.adjacency.any()
@@ -189,7 +189,7 @@ def test_one_latent_has_no_graph(problem, method):
     found = measure(problem[1][:, [0, 4, 8]], method, n_latents=1)
     assert found.law.parents == ((),)
     assert found.information_ratio() == 1.0
-    graph = latent_graph(found, ("A",))
+    graph = learn_graph(found, ("A",))
     assert not graph.graph.adjacency.any()
 
 

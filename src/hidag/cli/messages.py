@@ -32,6 +32,7 @@ _OPTIONS = {
     "n_tables": "--tables",
     "n_draws": "--draws",
     "max_changes": "--changes",
+    "graph_score": "--score",
     "q_matrix": "--q",
     "random_state": "--seed",
     "sample_weight": "--weights",

@@ -23,8 +23,8 @@ from hidag.em.m_step import Basis
 from hidag.em.problem import Problem, Schedule
 from hidag.fitting.information_criteria import (
     all_features,
+    design_rank,
     known_combinations,
-    n_told_apart,
 )
 from hidag.inference.fitted_rows import can_list_states
 from hidag.inference.information.free_parameters import FreeParameters
@@ -98,7 +98,7 @@ class QModel:
         """Return the number of identified coefficients of an item without the intercept."""
         if self.result.ruled_out is None:
             return int(self.terms_of(q)[1][self.result.responses.item == item].sum())
-        return sum(n_told_apart(design) - 1 for design in self._possible_designs(q, item))
+        return sum(design_rank(design) - 1 for design in self._possible_designs(q, item))
 
     def is_equivalent(self, q: Q, item: int) -> bool:
         """Return whether another Q gives an item the same model in all states that occur.
@@ -112,7 +112,7 @@ class QModel:
             self._possible_designs(self.q, item), self._possible_designs(q, item), strict=True
         )
         return all(
-            n_told_apart(np.hstack([one, other])) == n_told_apart(one) == n_told_apart(other)
+            design_rank(np.hstack([one, other])) == design_rank(one) == design_rank(other)
             for one, other in pairs
         )
 
@@ -122,7 +122,7 @@ class QModel:
         states = self.result.law.space.states()
         if self.result.ruled_out is not None:
             states = states[~self.result.ruled_out]
-        features = all_features(terms, states, turned=self.effects.reversed)
+        features = all_features(terms, states, reverse=self.effects.reversed)
         own = support[self.result.responses.item == item]
         return [features[:, np.concatenate([[True], row])] for row in own]
 

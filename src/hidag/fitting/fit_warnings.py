@@ -29,17 +29,6 @@ from hidag.results import FitResult
 from hidag.strategy.observed_likelihood.edge_tests import KnowledgeCost
 from hidag.structure.knowledge import Knowledge, admits_complete_dag
 
-#: Below this information ratio a graph is not reliable.
-LOW_INFORMATION = 0.05
-#: Rows per coefficient of an item. Ten are customary for observed covariates, and latents are not
-#: observed. The coefficients of other items do not compete for an item's rows.
-ROWS_PER_COEFFICIENT = 15
-#: Effective rows per free probability of the graph's law.
-ROWS_PER_PROBABILITY = 2
-#: Familywise level of the warning about overdispersed counts.
-OVERDISPERSION_LEVEL = 0.001
-#: Smaller variance ratios change no conclusion, however significant.
-SIZEABLE_RATIO = 1.2
 #: Family suggested for overdispersed counts.
 OVERDISPERSED_FAMILY = family_named(default_family("count")).overdispersed_alternative or ""
 #: Families for columns with few values.
@@ -171,8 +160,8 @@ def warn_of_weak_evidence(
                 "this Q-matrix has no guarantee of identifiability: {reason}",
                 reason=failed[0].sentence[0].lower() + failed[0].sentence[1:].rstrip("."),
             )
-    effective = needs.n_rows * ratio
-    if needs.item_rows < ROWS_PER_COEFFICIENT * needs.n_coefficients:
+    effective, config = needs.n_rows * ratio, CONFIG.fit_warnings
+    if needs.item_rows < config.rows_per_coefficient * needs.n_coefficients:
         _warn(
             "few-rows",
             "{rows:.10g} rows are few for {n} coefficients {whose}; {what} are unreliable",
@@ -182,7 +171,7 @@ def warn_of_weak_evidence(
             whose="of an item" if needs.q_given else "that an item may have",
             what="they and the graph" if needs.q_given else "Q and the graph",
         )
-    elif n_latents > 1 and ratio < LOW_INFORMATION:
+    elif n_latents > 1 and ratio < config.low_information:
         _warn(
             "low-information",
             "low information ratio: the items carry {ratio:.1%} of the information about the "
@@ -190,7 +179,7 @@ def warn_of_weak_evidence(
             advice="use fewer latents or add items",
             ratio=ratio,
         )
-    elif n_latents > 1 and effective < ROWS_PER_PROBABILITY * needs.n_probabilities:
+    elif n_latents > 1 and effective < config.rows_per_probability * needs.n_probabilities:
         _warn(
             "few-effective-rows",
             "the effective sample size for the dependence among the latents is {effective:.0f} "
@@ -276,9 +265,8 @@ def limiting_cases(result: FitResult) -> list[str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_NAMED_ITEMS])
-    rest = len(names) - _NAMED_ITEMS
-    return f"{shown} and {rest} more" if rest > 0 else shown
+    first, rest = ", ".join(names[:_NAMED_ITEMS]), len(names) - _NAMED_ITEMS
+    return f"{first} and {rest} more" if rest > 0 else first
 
 
 def overdispersed_items(found: CountDispersion, names: tuple[str, ...]) -> dict[str, float]:
@@ -290,8 +278,9 @@ def overdispersed_items(found: CountDispersion, names: tuple[str, ...]) -> dict[
     names : tuple of str
         Of the items that ``found`` numbers.
     """
-    level = OVERDISPERSION_LEVEL / max(len(found.items), 1)
-    significant = (found.p_value < level) & (found.ratio >= SIZEABLE_RATIO)
+    config = CONFIG.fit_warnings
+    level = config.overdispersion_level / max(len(found.items), 1)
+    significant = (found.p_value < level) & (found.ratio >= config.min_variance_ratio)
     # Further digits depend on the order of summation over rows.
     return {
         names[item]: float(np.round(ratio, 3))

@@ -1,4 +1,4 @@
-"""Stages II and III: counts of the latents, and the graph that explains them (Algorithm 1)."""
+"""Stages II and III of Algorithm 1: counts of the latent states, and the graph they support."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.exceptions import Choices, invalid_setting
 from hidag.latent.counts import LatentCounts, ResampleRule, resample, resample_size
 from hidag.latent.laws import LatentLaw
@@ -28,141 +29,68 @@ from hidag.structure.graphs import CPDAG
 from hidag.structure.knowledge import Knowledge, admits_complete_dag
 from hidag.structure.scores import ScoreCache, choose_score, make_score
 
-Array = NDArray[np.float64]
-
-#: The weakest pairs of latents put to the test on the observed data, at the most.
-MAX_EDGE_TESTS = 20
-#: Fewer are made when an E-step is dear: this many multiplications divided by one E-step's.
-WORK_FOR_EDGE_TESTS = 1e10
-#: Stage II's draws are far from any start's in the tree of seeds.
+#: Spawn key of Stage II in the tree of seeds, far from the keys of the starts.
 _RESAMPLING_KEY = 1 << 20
 
 
-def resampled_counts(
-    law: LatentLaw,
-    n_samples: int,
-    names: tuple[str, ...],
-    *,
-    rule: ResampleRule,
-    latents: NDArray[np.intp] | None = None,
-    seed: int = 0,
-) -> LatentCounts:
-    """Return Stage II's counts of rows drawn from the law: f(N) of them, as the paper does.
+@dataclass(frozen=True)
+class GraphSettings:
+    """Settings of Stages II and III, as `DCRL` takes them.
 
-    ``latents`` says which of them are counted, ``names`` long; None counts all.
+    Attributes
+    ----------
+    resample, effective_size
+        Stage II: expected or resampled counts, and the sample size of expected counts.
+    score, equivalent_sample_size, search
+        Stage III; ``score`` is the setting ``graph_score`` of `DCRL`.
+    knowledge : Knowledge or None
+    law : {"auto", "network", "saturated"}
+        With "saturated" the law does not obey the knowledge, but the graph does.
+    seed : int
+        Of the resampling.
     """
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_RESAMPLING_KEY,)))
-    n_rows = resample_size(rule, n_samples)
-    if latents is None:
-        return resample(law, n_rows, names, rng)
-    every = tuple(f"Z{k + 1}" for k in range(law.space.n_latents))
-    drawn = resample(law, n_rows, every, rng)
-    return LatentCounts.from_rows(
-        drawn.states[:, latents],
-        levels=tuple(law.space.levels[k] for k in latents),
-        names=names,
-        weights=drawn.weights,
-    )
 
+    resample: ResampleRule = "expected"
+    effective_size: str | float = "auto"
+    score: Any = "auto"
+    equivalent_sample_size: float | str = "auto"
+    search: str | Callable[..., Any] = "xges"
+    knowledge: Knowledge | None = None
+    law: str = "auto"
+    seed: int = 0
 
-def effective_share(effective_size: str | float, calibrated: float) -> float:
-    """Return how many rows expected counts stand for, as a share of N."""
-    if effective_size == "auto":
-        return calibrated
-    if effective_size == "all":
-        return 1.0
-    if isinstance(effective_size, (int, float)) and 0 < effective_size <= 1:
-        return float(effective_size)
-    expected = Choices(("auto", "all"), "a share of N between 0 and 1")
-    raise invalid_setting("effective_size", expected, effective_size)
+    @property
+    def expected(self) -> bool:
+        """Whether Stage II uses expected counts."""
+        return isinstance(self.resample, str) and self.resample == "expected"
 
-
-def find_graph(
-    counts: LatentCounts,
-    *,
-    score: Any = "auto",
-    equivalent_sample_size: float | str = "auto",
-    search: str | Callable[..., Any] = "xges",
-    knowledge: Knowledge | None = None,
-    observed: ObservedFit | None = None,
-    n_rows: float = 0.0,
-    calibrated: bool = False,
-) -> Confirmed:
-    """Return Stage III's graph and what the observed data said about its weakest edges.
-
-    Edges are put to that test when ``observed`` is given and the search is one of ours; ``n_rows``
-    is the number of rows that the observed data are worth. Where items hardly show latents, the
-    graph goes on from there by the observed data's likelihood. ``calibrated`` says whether the
-    counts stand for as many rows as tell of edges: then they can say what knowledge costs.
-    """
-    if counts.n_variables == 1:
-        return Confirmed(CPDAG(np.zeros((1, 1), dtype=np.int8), counts.names), (), None)
-
-    if isinstance(score, str) and score == "auto":
-        score = choose_score(counts.levels)
-    weight = choose_sample_size(counts, equivalent_sample_size, score, knowledge)
-    made = make_score(score, counts, weight, knowledge)
-
-    # The searches without one of the edges ask for much the same scores.
-    cache = ScoreCache(made, counts.n_variables)
-
-    def run(known: Knowledge | None) -> SearchResult:
-        return search_graph(counts, score=made, search=search, knowledge=known, cache=cache)
-
-    found = run(knowledge)
-    if callable(search):
-        return Confirmed(found.graph, (), None)
-    if observed is None:
-        alone = Confirmed(found.graph, (), None)
-        if knowledge is None or not calibrated:
-            return alone
-        cost = cost_on_counts(found.graph, run, knowledge, counts, max_pairs=MAX_EDGE_TESTS)
-        return replace(alone, knowledge_cost=cost)
-    max_tests = int(min(MAX_EDGE_TESTS, WORK_FOR_EDGE_TESTS // observed.work()))
-    if use_likelihood_search(observed, n_rows / observed.data.n_counted):
-        confirmed = better_by_likelihood(found, observed, made, knowledge)
-    else:
-        confirmed = confirm_edges(
-            found,
-            run,
-            knowledge,
-            observed,
-            made,
-            n_rows=n_rows,
-            n_scored=counts.total,
-            max_tests=max_tests,
-        )
-    if knowledge is None:
-        return confirmed
-    # Two laws are fitted for the least of it. Else counts judge the graph that they led to.
-    if max_tests < 2:
-        cost = cost_on_counts(found.graph, run, knowledge, counts, max_pairs=MAX_EDGE_TESTS)
-    else:
-        cost = cost_of_knowledge(confirmed.graph, run, knowledge, observed, max_pairs=max_tests)
-    return replace(confirmed, knowledge_cost=cost)
+    @property
+    def calibrated(self) -> bool:
+        """Whether expected counts have the effective sample size for edges."""
+        return self.expected and self.effective_size == "auto"
 
 
 @dataclass(frozen=True)
-class GraphFound:
-    """What Stages II and III leave.
+class LearnedGraph:
+    """Result of Stages II and III.
 
     Attributes
     ----------
     graph : CPDAG
-        Among all latents; those that drive no item stand alone.
+        Over all latents; latents without items have no edges.
     edge_tests : tuple of EdgeTest
     information_ratio : float
-        Share of the latents' pairwise information that the items carry.
+        Share of the pairwise information about the latents that the items carry.
     n_rows : float
-        Rows that the graph's score counted on.
+        Sample size of the graph's score.
     law : LatentLaw
-        Stage I's law when that is saturated and may be; otherwise the law over the graph found.
+        Stage I's law if it is saturated and allowed; otherwise the law over the graph.
     log_likelihood : float
-        Of the observed data under ``law``; NaN when joint states were not listed.
+        Of the observed data under ``law``; NaN if joint states were not listed.
     by_likelihood : bool
-        Whether the graph went on from what counts show by the observed data's likelihood.
+        Whether the observed-data likelihood search improved the graph.
     knowledge_cost : KnowledgeCost or None
-        What the data have against what was told about the graph; None if nothing strong.
+        Log-likelihood lost by the prior knowledge; None if not computed.
     """
 
     graph: CPDAG
@@ -175,80 +103,158 @@ class GraphFound:
     knowledge_cost: KnowledgeCost | None
 
 
-def latent_graph(
-    measurement: Measurement,
-    names: tuple[str, ...],
-    *,
-    rule: ResampleRule = "expected",
-    effective_size: str | float = "auto",
-    seed: int = 0,
-    score: Any = "auto",
-    equivalent_sample_size: float | str = "auto",
-    search: str | Callable[..., Any] = "xges",
-    knowledge: Knowledge | None = None,
-    law: str = "auto",
-) -> GraphFound:
-    """Return the graph among the latents that drive items: Stages II and III in one call.
+def learn_graph(
+    measurement: Measurement, names: tuple[str, ...], settings: GraphSettings | None = None
+) -> LearnedGraph:
+    """Return the graph among the latents, from Stages II and III.
 
-    What is known about latents that turn out to drive no item is set aside, but for chains through
-    them. Where knowledge keeps latents apart, a saturated law contradicts it and gives way to the
-    law over the graph, unless it was asked for (``law="saturated"``).
+    Latents without items are excluded from the search; knowledge about them is ignored, except for
+    chains through them. If the knowledge forbids pairs, a saturated law is replaced by the law over
+    the graph, unless it was requested.
     """
+    chosen = GraphSettings() if settings is None else settings
+    knowledge = chosen.knowledge
     adjacency = np.zeros((len(names), len(names)), dtype=np.int8)
     idle = measurement.idle()
-    busy = np.setdiff1d(np.arange(len(names)), idle)
-    if len(busy) == 0:
+    used = np.setdiff1d(np.arange(len(names)), idle)
+    if len(used) == 0:
         return _with_law(measurement, Confirmed(CPDAG(adjacency, names), (), None), 0.0, 0.0)
     obey = (
-        law != "saturated" and knowledge is not None and not admits_complete_dag(knowledge, names)
+        chosen.law != "saturated"
+        and knowledge is not None
+        and not admits_complete_dag(knowledge, names)
     )
-    part = measurement.restricted(busy) if len(idle) else measurement
+    part = measurement.restricted(used) if len(idle) else measurement
     ratio = part.information_ratio()
-    kept = tuple(names[k] for k in busy)
-    if isinstance(rule, str) and rule == "expected":
-        share = effective_share(effective_size, measurement.effective_sample_ratio(ratio))
-        # Items that say nothing still leave one row: too little for an edge, enough for a score.
-        counts = part.counts(max(share * part.n_samples, 1.0), kept)
-        tested = part.observed if effective_size == "auto" else None
+    used_names = tuple(names[k] for k in used)
+    if chosen.expected:
+        share = effective_share(chosen.effective_size, measurement.effective_sample_ratio(ratio))
+        # Uninformative items still leave one row, because the score needs a positive size.
+        counts = part.counts(max(share * part.n_samples, 1.0), used_names)
     else:
-        counts = resampled_counts(
+        counts = _resampled_counts(
             measurement.law,
             max(round(part.n_samples), 1),
-            kept,
-            rule=rule,
-            latents=busy if len(idle) else None,
-            seed=seed,
+            used_names,
+            chosen,
+            used if len(idle) else None,
         )
-        tested = None
-    found = find_graph(
+    found = _search(
         counts,
-        score=score,
-        equivalent_sample_size=equivalent_sample_size,
-        search=search,
-        knowledge=None if knowledge is None else knowledge.reindex(names, busy.tolist()),
-        observed=tested,
-        n_rows=ratio * part.n_samples,
-        calibrated=isinstance(rule, str) and rule == "expected" and effective_size == "auto",
+        replace(
+            chosen,
+            knowledge=None if knowledge is None else knowledge.reindex(names, used.tolist()),
+        ),
+        part.observed if chosen.calibrated else None,
+        ratio * part.n_samples,
     )
-    adjacency[np.ix_(busy, busy)] = found.graph.adjacency
-    known = found.law if len(idle) == 0 else None
-    whole = replace(found, graph=CPDAG(adjacency, names), law=known)
+    adjacency[np.ix_(used, used)] = found.graph.adjacency
+    whole = replace(found, graph=CPDAG(adjacency, names), law=found.law if len(idle) == 0 else None)
     return _with_law(measurement, whole, ratio, counts.total, obey=obey)
+
+
+def effective_share(effective_size: str | float, calibrated: float) -> float:
+    """Return the sample size of expected counts as a share of N."""
+    if effective_size == "auto":
+        return calibrated
+    if effective_size == "all":
+        return 1.0
+    if isinstance(effective_size, (int, float)) and 0 < effective_size <= 1:
+        return float(effective_size)
+    expected = Choices(("auto", "all"), "a share of N between 0 and 1")
+    raise invalid_setting("effective_size", expected, effective_size)
+
+
+def _resampled_counts(
+    law: LatentLaw,
+    n_samples: int,
+    names: tuple[str, ...],
+    settings: GraphSettings,
+    latents: NDArray[np.intp] | None,
+) -> LatentCounts:
+    """Return counts of f(N) rows drawn from the law, for some of the latents or all (None)."""
+    rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(_RESAMPLING_KEY,)))
+    n_rows = resample_size(settings.resample, n_samples)
+    if latents is None:
+        return resample(law, n_rows, names, rng)
+    every = tuple(f"Z{k + 1}" for k in range(law.space.n_latents))
+    drawn = resample(law, n_rows, every, rng)
+    return LatentCounts.from_rows(
+        drawn.states[:, latents],
+        levels=tuple(law.space.levels[k] for k in latents),
+        names=names,
+        weights=drawn.weights,
+    )
+
+
+def _search(
+    counts: LatentCounts, settings: GraphSettings, observed: ObservedFit | None, n_rows: float
+) -> Confirmed:
+    """Return Stage III's graph, with its weakest edges tested on the observed data if given.
+
+    ``n_rows`` is the effective sample size of the observed data. With a low information ratio the
+    search continues by the observed-data likelihood.
+    """
+    if counts.n_variables == 1:
+        return Confirmed(CPDAG(np.zeros((1, 1), dtype=np.int8), counts.names), (), None)
+    score, knowledge = settings.score, settings.knowledge
+    if isinstance(score, str) and score == "auto":
+        score = choose_score(counts.levels)
+    weight = choose_sample_size(counts, settings.equivalent_sample_size, score, knowledge)
+    made = make_score(score, counts, weight, knowledge)
+    # Searches without one of the edges need mostly the same local scores.
+    cache = ScoreCache(made, counts.n_variables)
+
+    def run(known: Knowledge | None) -> SearchResult:
+        return search_graph(
+            counts, score=made, search=settings.search, knowledge=known, cache=cache
+        )
+
+    found = run(knowledge)
+    if callable(settings.search):
+        return Confirmed(found.graph, (), None)
+    most = CONFIG.graph_stage.max_edge_tests
+    if observed is None:
+        confirmed, max_tests = Confirmed(found.graph, (), None), 0
+        if not settings.calibrated:
+            return confirmed
+    else:
+        max_tests = int(min(most, CONFIG.graph_stage.edge_test_work // observed.work()))
+        if use_likelihood_search(observed, n_rows / observed.data.n_counted):
+            confirmed = better_by_likelihood(found, observed, made, knowledge)
+        else:
+            confirmed = confirm_edges(
+                found,
+                run,
+                knowledge,
+                observed,
+                made,
+                n_rows=n_rows,
+                n_scored=counts.total,
+                max_tests=max_tests,
+            )
+    if knowledge is None:
+        return confirmed
+    # The cost on observed data needs at least two fitted laws; otherwise counts are used.
+    if observed is None or max_tests < 2:
+        cost = cost_on_counts(found.graph, run, knowledge, counts, max_pairs=most)
+    else:
+        cost = cost_of_knowledge(confirmed.graph, run, knowledge, observed, max_pairs=max_tests)
+    return replace(confirmed, knowledge_cost=cost)
 
 
 def _with_law(
     measurement: Measurement, found: Confirmed, ratio: float, n_rows: float, *, obey: bool = False
-) -> GraphFound:
-    """Return what was found with the law over its graph and that law's likelihood."""
+) -> LearnedGraph:
+    """Return the graph with the law over it and the likelihood of that law."""
     law = measurement.law_over(found.graph, found.law, obey=obey)
-    value = measurement.log_likelihood_of(law)
-    return GraphFound(
+    return LearnedGraph(
         found.graph,
         found.tests,
         ratio,
         n_rows,
         law,
-        value,
+        measurement.log_likelihood_of(law),
         found.by_likelihood,
         found.knowledge_cost,
     )

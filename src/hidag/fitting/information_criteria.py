@@ -1,4 +1,4 @@
-"""Which coefficients the items of a fit have, and how many of them are free."""
+"""Free parameters of a fit, and its information criteria (AIC, BIC, EBIC)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from hidag.config import CONFIG
 from hidag.latent.laws import LatentLaw, NetworkLaw, n_free_probabilities
 from hidag.measurement.families.registry import family_named
 from hidag.measurement.parameters import MeasurementParameters
@@ -17,15 +18,14 @@ from hidag.results import FitResult
 
 Array = NDArray[np.float64]
 
-#: What a coefficient has in directions that change nothing, where it should have no part in them.
+#: Rounding error of a squared length that should be zero.
 _ROUNDING = 1e-9
 
 
 def free_terms(result: FitResult) -> NDArray[np.bool_]:
     """Return which terms each response has, shape (R, T).
 
-    With Q given all that it allows, otherwise the loadings that are not zero. Items of which any
-    latent is enough are written in the latents' absences: see :func:`item_designs`.
+    With a given Q these are all terms that it allows, otherwise those with nonzero loadings.
     """
     effects = Effects.of(result.settings.get("effects", "main"))
     terms = result.parameters.terms
@@ -36,29 +36,29 @@ def free_terms(result: FitResult) -> NDArray[np.bool_]:
 
 
 def item_designs(result: FitResult) -> tuple[list[Array], tuple[Array, ...]]:
-    """Return each response's free features over states, (S, P_r), and its coefficient map.
+    """Return each response's design over states, (S, P_r), and its coefficient map.
 
-    The map, shape (1 + T, P_r), takes free coefficients to intercept and loadings. It only selects,
-    except for items of which any latent is enough: there the features are products of absences.
+    The map, shape (1 + T, P_r), takes free coefficients to intercept and loadings. It selects
+    columns, except for disjunctive items (DINO), whose features are products of absences.
     """
     features = features_over(result, result.law.space.states())
     return [features[:, c] for c in free_columns(result)], coefficient_maps(result)
 
 
 def features_over(result: FitResult, states: NDArray[np.integer]) -> Array:
-    """Return what coefficients may multiply in states (S, K), shape (S, 1 + T)."""
-    return all_features(result.parameters.terms, states, turned=_reversed(result))
+    """Return the features of all terms in states (S, K), shape (S, 1 + T)."""
+    return all_features(result.parameters.terms, states, reverse=_reversed(result))
 
 
 def free_columns(result: FitResult) -> list[NDArray[np.intp]]:
-    """Return which columns of :func:`features_over` each response has a coefficient for."""
+    """Return the columns of `features_over` that each response uses."""
     return [np.flatnonzero(np.concatenate([[True], row])) for row in free_terms(result)]
 
 
 def coefficient_maps(result: FitResult) -> tuple[Array, ...]:
-    """Return for each response what its free coefficients are as coefficients, (1 + T, P_r)."""
+    """Return each response's map from free coefficients to all coefficients, (1 + T, P_r)."""
     terms = result.parameters.terms
-    every = _turning(terms) if _reversed(result) else np.eye(1 + terms.n_terms)
+    every = _reversal(terms) if _reversed(result) else np.eye(1 + terms.n_terms)
     return tuple(every[:, c] for c in free_columns(result))
 
 
@@ -66,17 +66,17 @@ def _reversed(result: FitResult) -> bool:
     return Effects.of(result.settings.get("effects", "main")).reversed
 
 
-def all_features(terms: Terms, states: NDArray[np.integer], *, turned: bool) -> Array:
-    """Return a one for the intercept and the terms' features in each state, shape (S, 1 + T).
+def all_features(terms: Terms, states: NDArray[np.integer], *, reverse: bool) -> Array:
+    """Return the intercept's and the terms' features in each state, shape (S, 1 + T).
 
     Parameters
     ----------
     terms : Terms
     states : ndarray of int, shape (S, K)
-    turned : bool
-        Whether features are products of the latents' absences.
+    reverse : bool
+        Whether features are products of absences.
     """
-    if turned:
+    if reverse:
         states = np.array(terms.levels) - 1 - states
     return np.hstack([np.ones((len(states), 1)), terms.features(states)])
 
@@ -90,51 +90,46 @@ def feature_names(result: FitResult) -> list[list[str]]:
 
 
 def n_free_loadings(result: FitResult) -> int:
-    """Return how many loadings of a fit can be told apart.
+    """Return the number of identified loadings of a fit.
 
-    Where prerequisites rule states out, some loadings are known in sum only: in a line of skills
-    nobody has the later one alone, so that its main effect and the interaction are one number.
+    A hierarchy that excludes states leaves some loadings identified in sums only: if B requires A,
+    the main effect of B and its interaction with A always occur together.
     """
     if result.ruled_out is None:
         return int(free_terms(result).sum())
     designs, _ = item_designs(result)
-    return sum(n_told_apart(design[~result.ruled_out]) - 1 for design in designs)
+    return sum(design_rank(design[~result.ruled_out]) - 1 for design in designs)
 
 
 def known_in_sum(result: FitResult) -> list[NDArray[np.bool_]]:
-    """Return which free coefficients of each response prerequisites leave known in sum only.
+    """Return which free coefficients of each response are identified in sums only.
 
-    In states that occur, their features are combinations of other coefficients' features: adding
-    to the one and taking from the others changes no probability of any answer.
+    In the possible states their features are linear combinations of other features.
     """
     if result.ruled_out is None:
         return [np.zeros(len(c), dtype=bool) for c in free_columns(result)]
     return [
-        np.asarray((_idle(design, result.ruled_out) ** 2).sum(axis=0) > _ROUNDING)
+        np.asarray((_null_space(design, result.ruled_out) ** 2).sum(axis=0) > _ROUNDING)
         for design in item_designs(result)[0]
     ]
 
 
 def coefficients_in_sum(result: FitResult) -> NDArray[np.bool_]:
-    """Return which intercepts and loadings prerequisites leave known in sum only, (R, 1 + T).
-
-    A coefficient that hangs on several free ones is known where these are in a known combination.
-    """
+    """Return which intercepts and loadings are identified in sums only, (R, 1 + T)."""
     out = np.zeros(result.parameters.coefficients.shape, dtype=bool)
     if result.ruled_out is None:
         return out
-    for r, (design, turn) in enumerate(zip(*item_designs(result), strict=True)):
-        out[r] = ((turn @ _idle(design, result.ruled_out).T) ** 2).sum(axis=1) > _ROUNDING
+    for r, (design, to_all) in enumerate(zip(*item_designs(result), strict=True)):
+        out[r] = ((to_all @ _null_space(design, result.ruled_out).T) ** 2).sum(axis=1) > _ROUNDING
     return out
 
 
 def known_combinations(
     design: Array, ruled_out: NDArray[np.bool_] | None, chosen: NDArray[np.intp]
 ) -> Array:
-    """Return what of some of a response's coefficients is known, as weights (n, len(chosen)).
+    """Return the identified combinations of some coefficients, orthonormal rows (n, len(chosen)).
 
-    Orthonormal combinations of these coefficients that have no part in directions which change no
-    state that occurs: one for each coefficient where prerequisites rule nothing out.
+    Without excluded states there is one for each coefficient.
 
     Parameters
     ----------
@@ -143,67 +138,61 @@ def known_combinations(
     chosen : ndarray of int
         Columns of the design.
     """
-    _, sizes, turned = np.linalg.svd(_idle(design, ruled_out)[:, chosen])
-    return np.asarray(turned[int((sizes > _ROUNDING).sum()) :])
+    _, singular, right = np.linalg.svd(_null_space(design, ruled_out)[:, chosen])
+    return np.asarray(right[int((singular > _ROUNDING).sum()) :])
 
 
 def states_known(result: FitResult) -> NDArray[np.bool_]:
-    """Return in which states each response's predictor follows from states that occur, (S, R).
+    """Return in which states each response's predictor is identified, (S, R).
 
-    Those that prerequisites rule out may be among them: main effects add up there too.
+    Excluded states may be among them, because main effects extrapolate.
     """
     return np.column_stack(
         [
-            ((design @ _idle(design, result.ruled_out).T) ** 2).sum(axis=1) <= _ROUNDING
+            ((design @ _null_space(design, result.ruled_out).T) ** 2).sum(axis=1) <= _ROUNDING
             for design in item_designs(result)[0]
         ]
     )
 
 
-def _idle(design: Array, ruled_out: NDArray[np.bool_] | None) -> Array:
-    """Return directions of coefficients that change no state that occurs, shape (n, P)."""
+def _null_space(design: Array, ruled_out: NDArray[np.bool_] | None) -> Array:
+    """Return directions of coefficients that change no possible state, shape (n, P)."""
     if ruled_out is None:
         return np.zeros((0, design.shape[1]))
     possible = design[~ruled_out]
-    _, _, turned = np.linalg.svd(possible)
-    return np.asarray(turned[n_told_apart(possible) :])
+    _, _, right = np.linalg.svd(possible)
+    return np.asarray(right[design_rank(possible) :])
 
 
-def n_told_apart(features: Array) -> int:
-    """Return how many coefficients of features over states, shape (S, P), can be told apart."""
+def design_rank(features: Array) -> int:
+    """Return the number of identified coefficients of a design over states, shape (S, P)."""
     return int(np.linalg.matrix_rank(features))
 
 
-def _turning(terms: Terms) -> Array:
-    """Return what coefficients on reversed levels are on the levels, shape (1 + T, 1 + T)."""
+def _reversal(terms: Terms) -> Array:
+    """Return the map from coefficients of absences to those of the levels, (1 + T, 1 + T)."""
     units = np.eye(1 + terms.n_terms)
     rows = MeasurementParameters.linear(units[:, 0], units[:, 1:], terms)
     return rows.flipped(np.ones(terms.n_latents, dtype=bool)).coefficients.T
 
 
-# --- Information criteria of a fit: its likelihood less the price of what was free
-
-#: Weight of the extended criterion's price for having chosen among so many supports.
-EBIC_WEIGHT = 1.0
-
-
 @dataclass(frozen=True)
 class InformationCriteria:
-    """Criteria of a fit, all of them the smaller the better.
+    """Information criteria of a fit; smaller is better.
 
     Attributes
     ----------
     log_likelihood : float
-        Of the observed cells; NaN, and the criteria with it, where joint states are not listed.
+        Of the observed cells; NaN, like the criteria, if joint states are not listed.
     n_parameters : int
-        Intercepts, loadings that can be told apart, dispersions, cutpoints and the law's
-        probabilities, without what prerequisites rule out.
+        Intercepts, identified loadings, dispersions, cutpoints and probabilities of possible
+        states.
     n_rows : float
-        Rows, or sum of weights, that were counted on.
+        Rows, or sum of weights.
     aic, bic : float
     ebic : float
-        BIC that also pays for choosing the loadings among all that could have been: twice the
-        logarithm of the number of supports of that size (Chen and Chen 2008).
+        BIC plus twice the logarithm of the number of supports of the same size (Chen and Chen
+        2008).
     """
 
     log_likelihood: float
@@ -221,7 +210,7 @@ def information_criteria(result: FitResult, n_rows: float | None = None) -> Info
     ----------
     result : FitResult
     n_rows : float, optional
-        What the likelihood counts on; by default the fit's rows, or the sum of their weights.
+        Sample size; by default the fit's rows, or the sum of their weights.
     """
     rows = result.n_counted if n_rows is None else float(n_rows)
     return criteria_of(
@@ -239,7 +228,7 @@ def criteria_of(
     log_likelihood : float
     n_parameters : int
     log_choices : float
-        Logarithm of how many supports of that size there are to choose from.
+        Logarithm of the number of supports of the same size.
     n_rows : float
     """
     twice = -2.0 * log_likelihood
@@ -250,30 +239,30 @@ def criteria_of(
         n_rows=n_rows,
         aic=float(twice + 2.0 * n_parameters),
         bic=float(bic),
-        ebic=float(bic + 2.0 * EBIC_WEIGHT * log_choices),
+        ebic=float(bic + 2.0 * CONFIG.selection.ebic_weight * log_choices),
     )
 
 
 def count_parameters(result: FitResult) -> int:
-    """Return how many free numbers a fit has."""
+    """Return the number of free parameters of a fit."""
     own = item_parameters(result.parameters.families)
     return own + n_free_loadings(result) + law_parameters(result.law, result.ruled_out)
 
 
 def item_parameters(families: Sequence[str]) -> int:
-    """Return how many free numbers items have beside their loadings."""
+    """Return the number of free parameters of items besides their loadings."""
     named = [family_named(name) for name in families]
     return sum(1 + family.has_dispersion + family.n_cutpoints for family in named)
 
 
 def law_parameters(law: LatentLaw, ruled_out: NDArray[np.bool_] | None = None) -> int:
-    """Return how many free probabilities a law has.
+    """Return the number of free probabilities of a latent distribution.
 
     Parameters
     ----------
     law : LatentLaw
     ruled_out : ndarray of bool, shape (S,), optional
-        Joint states that cannot occur, whatever the data: their probabilities are not free.
+        Excluded joint states, whose probabilities are not free.
     """
     possible = None if ruled_out is None else ~ruled_out
     if isinstance(law, NetworkLaw):
@@ -282,12 +271,12 @@ def law_parameters(law: LatentLaw, ruled_out: NDArray[np.bool_] | None = None) -
 
 
 def log_number_of_q(result: FitResult) -> float:
-    """Return the logarithm of how many Q-matrices have as many of the open entries as the fit."""
+    """Return the log number of Q-matrices with as many estimated ones as the fit."""
     q, given = result.q_matrix, result.q_given
     free = np.ones(q.shape, dtype=bool) if given is None else given < 0
     return log_number_of_supports(int(free.sum()), int(q[free].sum()))
 
 
 def log_number_of_supports(n_free: int, n_chosen: int) -> float:
-    """Return the logarithm of how many ways there are to choose so many of the open entries."""
+    """Return the logarithm of the binomial coefficient."""
     return float(gammaln(n_free + 1) - gammaln(n_chosen + 1) - gammaln(n_free - n_chosen + 1))

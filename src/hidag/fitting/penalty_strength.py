@@ -1,8 +1,8 @@
-"""Numbers of latents compared at a common strength of the penalty.
+"""Comparison of numbers of latents at a common strength of the penalty.
 
-Each fit learns the strength of its penalty from its own loadings. A stronger one leaves fewer of
-them, and where EM settles with fewer the likelihood can be far lower. So a number of latents could
-lose to another for its penalty alone.
+Each fit estimates the strength of its penalty from its own loadings. A stronger penalty leaves
+fewer loadings and may lower the likelihood, so that a number of latents could be rejected because
+of its penalty alone.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from hidag.results import FitResult
 
 
-class Contender(Protocol):
-    """A fit that takes part in the comparison."""
+class FitCriteria(Protocol):
+    """The properties of a fit that the comparison uses."""
 
     @property
     def bic(self) -> float:
@@ -24,7 +24,7 @@ class Contender(Protocol):
 
     @property
     def strength(self) -> float:
-        """Strength of the penalty that the fit ended with."""
+        """Final strength of the penalty."""
 
     @property
     def aic(self) -> float:
@@ -32,76 +32,67 @@ class Contender(Protocol):
 
     @property
     def n_parameters(self) -> int:
-        """How many free numbers the fit has."""
+        """Number of free parameters."""
 
     @property
     def information_ratio(self) -> float:
-        """Which share of the latents' information the items carry, by this fit."""
+        """Share of the information about the latents that the items carry."""
 
     @property
     def result(self) -> FitResult | None:
-        """The whole fit, where it is at hand."""
+        """The fit, if available."""
 
     @property
     def n_active(self) -> int:
-        """Latents that have items enough to be told from noise in one item."""
+        """Number of latents with two or more items."""
 
     @property
     def n_shared(self) -> int:
-        """Those of them that share all of their items but one, or all, with other latents."""
+        """Number of these with fewer than two items of their own."""
 
 
-Fit = TypeVar("Fit", bound=Contender)
+Fit = TypeVar("Fit", bound=FitCriteria)
 
 
-def best_bic(fits: Sequence[Contender], ratio: float = 1.0) -> float:
-    """Return the best BIC of several fits with one number of latents; infinite if none has one.
-
-    Parameters
-    ----------
-    fits : sequence of Contender
-    ratio : float
-        Share of the rows that parameters are charged for.
-    """
+def best_bic(fits: Sequence[FitCriteria], ratio: float = 1.0) -> float:
+    """Return the smallest BIC of fits with one number of latents; infinite if none has one."""
     return min((bic_at(one, ratio) for one in fits if not isnan(one.bic)), default=inf)
 
 
-def bic_at(one: Contender, ratio: float) -> float:
-    """Return a fit's BIC with parameters charged for a share of the rows, but no less than AIC's 2.
+def bic_at(one: FitCriteria, ratio: float) -> float:
+    """Return a fit's BIC at the effective sample size ``ratio`` * N, at least its AIC.
 
-    So much even a parameter without any meaning gains. A latent without two items of its own is
-    charged as one parameter more: what it explains others could, and no theorem vouches for it.
+    For ``ratio`` < 1 a latent without two items of its own costs one more parameter: other latents
+    could explain the same correlations, and the identifiability conditions do not hold for it.
     """
     if ratio >= 1.0:
         return one.bic
-    charged = max(one.bic + log(ratio) * one.n_parameters, one.aic)
+    value = max(one.bic + log(ratio) * one.n_parameters, one.aic)
     if not one.n_shared:
-        return charged
-    return charged + one.n_shared * (2.0 + (charged - one.aic) / one.n_parameters)
+        return value
+    return value + one.n_shared * (2.0 + (value - one.aic) / one.n_parameters)
 
 
-def best_number(fits: Mapping[int, Sequence[Contender]], ratio: float = 1.0) -> int:
-    """Return the number of latents whose best fit has the best BIC, the smaller of two equal."""
+def best_number(fits: Mapping[int, Sequence[FitCriteria]], ratio: float = 1.0) -> int:
+    """Return the number of latents with the smallest BIC; the smaller number if tied."""
     return min(fits, key=lambda k: (best_bic(fits[k], ratio), k))
 
 
 def refit_at_common_strength(
     fits: dict[int, list[Fit]], fit_again: Callable[[int, float], Fit], ratio: float = 1.0
 ) -> None:
-    """Add fits, so that no number of latents has lost for a stronger penalty than the best one's.
+    """Refit, at the strength of the best fit, the numbers of latents with stronger penalties.
 
-    Those whose penalties were all stronger are fitted again with the strength of the best fit.
-    Whichever is the best then, all have had that strength or a weaker one. Weaker ones need no
-    second fit: they left more loadings to win with.
+    Numbers with weaker penalties need no second fit, because they had more loadings available.
 
     Parameters
     ----------
     fits : dict of int to list of fits
-        By number of latents; fits are added to it.
+        By number of latents; new fits are appended.
     fit_again : callable
         Fits with a number of latents and a strength.
     ratio : float
-        Share of the rows that parameters are charged for.
+        Effective sample size as a share of N.
     """
     first = best_number(fits, ratio)
     best = best_bic(fits[first], ratio)

@@ -1,4 +1,4 @@
-"""Settings as users give them, turned into what the stages take, or refused in a sentence."""
+"""Validation of user settings, with an error that names the setting and the expected values."""
 
 from __future__ import annotations
 
@@ -16,35 +16,37 @@ from hidag.structure.exact_search import check_exact_size
 from hidag.structure.knowledge import Knowledge, check_knowledge
 from hidag.structure.scores import SCORES
 
-#: Levels are stored in a byte.
-MOST_LEVELS = 255
+#: Levels are stored as uint8.
+MAX_LEVELS = 255
+#: Values of the settings of Stage III.
+NAMED_SEARCHES, NAMED_SCORES = ("xges", "ges", "exact"), ("auto", *SCORES)
 
 
 def checked_count(name: str, value: Any) -> int:
-    """Return a whole number of at least 1, or say what came instead."""
+    """Return an integer of at least 1, or raise a `SettingError`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise invalid_setting(name, "a whole number of at least 1", value)
     return int(value)
 
 
 def checked_levels(value: Any, n_latents: int) -> tuple[int, ...]:
-    """Return the number of levels of each latent, or say what came instead."""
+    """Return the number of levels of each latent, or raise a `SettingError`."""
     many = not isinstance(value, (str, bytes)) and hasattr(value, "__iter__")
     given = list(value) if many else [value] * n_latents
     whole = all(
-        isinstance(m, (int, np.integer)) and not isinstance(m, bool) and 2 <= m <= MOST_LEVELS
+        isinstance(m, (int, np.integer)) and not isinstance(m, bool) and 2 <= m <= MAX_LEVELS
         for m in given
     )
     if not whole or len(given) != n_latents:
         expected = (
-            f"a whole number from 2 to {MOST_LEVELS}, or {n_latents} of them (one for each latent)"
+            f"a whole number from 2 to {MAX_LEVELS}, or {n_latents} of them (one for each latent)"
         )
         raise invalid_setting("levels", expected, value)
     return tuple(int(m) for m in given)
 
 
 def root_seed(random_state: Any) -> int:
-    """Return the seed that all random numbers of a fit come from."""
+    """Return the seed of all random numbers of a fit."""
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(2))
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
@@ -61,7 +63,7 @@ def root_seed(random_state: Any) -> int:
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """Return the number of threads; None is one, -1 all there are."""
+    """Return the number of threads: 1 for None, all available ones for -1."""
     if n_jobs is None:
         return 1
     if n_jobs == -1:
@@ -78,7 +80,7 @@ def chosen_penalty(
     strength: float | None = None,
     threshold: float | None = None,
 ) -> Penalty:
-    """Return the penalty that estimation begins with; None leaves a number to the default."""
+    """Return the initial penalty; ``strength`` and ``threshold`` have defaults for None."""
     for setting, given in (("penalty_strength", strength), ("penalty_threshold", threshold)):
         if given is not None and not isinstance(given, Real):
             raise invalid_setting(setting, "a number or None", given)
@@ -96,7 +98,7 @@ def chosen_penalty(
 
 
 def plain_value(value: Any) -> Any:
-    """Return a setting as something JSON can hold."""
+    """Return a setting as a value that JSON can represent."""
     if isinstance(value, Mapping):
         return {str(key): plain_value(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
@@ -111,22 +113,26 @@ def plain_value(value: Any) -> Any:
 
 
 def plain_settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an estimator's settings as plain values, as a result keeps them.
+    """Return an estimator's settings as plain values, under the names of saved results.
 
-    Without those that it keeps elsewhere, the Q-matrix and the seed, and the observer, which is
-    no part of the fit.
+    The Q-matrix and the seed are stored elsewhere, and the observer is not stored.
     """
     elsewhere = ("observer", "q_matrix", "random_state")
-    return {name: plain_value(value) for name, value in given.items() if name not in elsewhere}
+    # Saved results have had the key "score" since their first version.
+    stored = {"graph_score": "score"}
+    return {
+        stored.get(name, name): plain_value(value)
+        for name, value in given.items()
+        if name not in elsewhere
+    }
 
 
 def latent_names_of(
     given: Any, n_latents: int, from_q: tuple[str, ...] | None, items: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the latents' names: those given, else those of Q, else Z1, Z2 and so on.
+    """Return the latents' names: those given, else those of Q, else Z1, Z2, ...
 
-    None of them is an item's, or what is asked of a name could be asked of two things: where items
-    are called Z1, latents are ZZ1 and so on.
+    Names of items are not allowed; if items are called Z1, ..., the default is ZZ1, ...
     """
     if given is None and from_q is None:
         letters = "Z"
@@ -160,20 +166,18 @@ def _refuse_names_of_items(names: Sequence[str], items: Sequence[str], what: str
         )
 
 
-#: What can be said of Stage III by name.
-NAMED_SEARCHES, NAMED_SCORES = ("xges", "ges", "exact"), ("auto", *SCORES)
-
-
 def check_search(
     search: Any, score: Any, sample_size: Any, knowledge: Any, names: tuple[str, ...]
 ) -> None:
-    """Refuse what Stage III could not use, before Stage I has cost any time."""
+    """Check the settings of Stage III before the costly Stage I."""
     if not callable(search) and search not in NAMED_SEARCHES:
         raise invalid_setting("search", Choices(NAMED_SEARCHES, python_only="a callable"), search)
     if isinstance(search, str) and search == "exact":
         check_exact_size(len(names))
     if not hasattr(score, "local") and score not in NAMED_SCORES:
-        raise invalid_setting("score", Choices(NAMED_SCORES, python_only="a local score"), score)
+        raise invalid_setting(
+            "graph_score", Choices(NAMED_SCORES, python_only="a local score"), score
+        )
     number = isinstance(sample_size, Real) and 0 < float(sample_size) < np.inf
     if not number and sample_size != "auto":
         raise invalid_setting("equivalent_sample_size", "a positive number or 'auto'", sample_size)

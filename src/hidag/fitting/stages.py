@@ -1,4 +1,4 @@
-"""The three stages of a fit, one after the other: from a task to what was found."""
+"""Run the three stages of Algorithm 1, with a given or a selected number of latents."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from hidag.data.missingness_patterns import MissingnessPatterns
@@ -17,10 +16,12 @@ from hidag.data.table import Observations
 from hidag.em.m_step import at_dispersion_floor
 from hidag.em.problem import Schedule
 from hidag.exceptions import (
+    Advice,
     ConvergenceWarning,
     IdentifiabilityWarning,
     KnowledgeWarning,
     MisfitWarning,
+    Setting,
 )
 from hidag.fitting.fit_warnings import (
     Needs,
@@ -33,25 +34,24 @@ from hidag.fitting.fit_warnings import (
     warn_of_weak_evidence,
     with_knowledge_cost,
 )
-from hidag.fitting.graph_stage import GraphFound, latent_graph
+from hidag.fitting.graph_stage import LearnedGraph, learn_graph
 from hidag.fitting.number_of_latents import (
-    JudgedFit,
-    Place,
+    ComparedFit,
+    InitialValues,
     choose_number,
-    count_in_table,
-    number_told,
+    count_table_factors,
+    number_from_settings,
 )
 from hidag.fitting.settings import plain_value
 from hidag.fitting.task import FitTask
 from hidag.formatting import plural
-from hidag.measurement.parameters import MeasurementParameters
 from hidag.network_em.overdispersion import count_dispersion
 from hidag.results import FitResult, versions_used
 from hidag.strategy.estimation import StageOneSettings, estimate_measurement
 from hidag.strategy.measurement import Measurement
 from hidag.structure.knowledge import Knowledge
 
-#: From the caller of ``fit``: the warning function, ``run_stages``, ``fit``, the caller.
+#: Frames between a helper's ``warnings.warn`` and the caller of ``fit``.
 _STACK = 4
 
 
@@ -59,56 +59,41 @@ def run_stages(
     task: FitTask,
     settings: dict[str, Any],
     *,
-    begin: tuple[MeasurementParameters, NDArray[np.float64]] | None = None,
-    known_of: Callable[[Measurement], Knowledge | None] | None = None,
+    begin: InitialValues | None = None,
+    map_knowledge: Callable[[Measurement], Knowledge | None] | None = None,
     progress: Callable[[int, int, int, int, float], None] | None = None,
 ) -> FitResult:
-    """Return what Stages I, II and III find, with warnings of what makes it untrustworthy.
+    """Return the fit of Stages I, II and III, and warn about weak evidence and misfit.
 
     Parameters
     ----------
     task : FitTask
     settings : dict
-        As plain values, for the result to keep; the penalty that was used is added.
+        Plain values, stored in the result.
     begin : (MeasurementParameters, ndarray of shape (S,)), optional
-        Items and a law to begin from instead of any start.
-    known_of : callable, optional
-        From Stage I's answer to what is known about its latents in Stage III. Without a Q latents
-        come in an order of their own, and what was known of those of another fit has to follow
-        them; ``task.knowledge`` as it is unless given.
+        Initial items and latent distribution, instead of the starts.
+    map_knowledge : callable, optional
+        Returns the knowledge of Stage III for the latents of Stage I. Without Q the order of the
+        latents is arbitrary, so that refits must relabel the knowledge. By default
+        ``task.knowledge``.
     progress : callable, optional
-        Called as ``hidag.strategy.estimation.estimate_measurement`` does.
+        As in ``hidag.strategy.estimation.estimate_measurement``.
     """
     with threadpool_limits(limits=1, user_api="blas"):
         measured = _measure(task, begin, progress)
-        known = task.knowledge if known_of is None else known_of(measured)
+        known = task.knowledge if map_knowledge is None else map_knowledge(measured)
         if known is not task.knowledge:
             settings = {**settings, "knowledge": plain_value(known)}
-        found = latent_graph(
-            measured,
-            task.latent_names,
-            rule=task.resample,
-            effective_size=task.effective_size,
-            seed=task.seed,
-            score=task.score,
-            equivalent_sample_size=task.equivalent_sample_size,
-            search=task.search,
-            knowledge=known,
-            law=task.law,
-        )
-        varied = _overdispersed(task, measured, found)
-    noiseless = _noiseless(task, measured)
-    result = with_knowledge_cost(
-        replace(
-            _result(task, settings, measured, found),
-            overdispersed=varied,
-            noiseless=noiseless,
-        ),
-        found.knowledge_cost,
-        measured.record.hierarchy_loss,
+        found = learn_graph(measured, task.latent_names, replace(task.graph, knowledge=known))
+        overdispersed = _overdispersed(task, measured, found)
+    result = replace(
+        _result(task, settings, measured, found),
+        overdispersed=overdispersed,
+        noiseless=_noiseless(task, measured),
     )
+    result = with_knowledge_cost(result, found.knowledge_cost, measured.record.hierarchy_loss)
     if not result.converged or result.all_starts_stopped:
-        _warn_unsettled(result, task.schedule)
+        _warn_of_nonconvergence(result, task.schedule)
     for message in knowledge_conflicts(result):
         warnings.warn(KnowledgeWarning.of(message), stacklevel=_STACK - 1)
     warn_if(overdispersion_message(result), MisfitWarning, stacklevel=_STACK - 1)
@@ -118,7 +103,7 @@ def run_stages(
         task.latent_names,
         _needs(task, result),
         found.information_ratio,
-        # Too few items for so many latents have been spoken of already.
+        # The user was warned about too few items before the fit.
         result.identifiability if task.enough_items else None,
         one_start=result.n_finished == 1,
     )
@@ -127,7 +112,7 @@ def run_stages(
 
 def _measure(
     task: FitTask,
-    begin: tuple[MeasurementParameters, NDArray[np.float64]] | None,
+    begin: InitialValues | None,
     progress: Callable[[int, int, int, int, float], None] | None,
 ) -> Measurement:
     """Return Stage I's estimate, in the user's order of items and latents."""
@@ -155,48 +140,56 @@ def _measure(
     )
 
 
-def _warn_unsettled(result: FitResult, schedule: Schedule) -> None:
-    advice = f"raise max_iter or tol (now {schedule.tolerance:g})"
-    if result.method == "saem":
-        advice = "raise max_iter"
-    # What comes after the starts may settle all the same, but nobody knows at the best of them.
-    what = "the starts of Stage I" if result.converged else "Stage I"
+def _warn_of_nonconvergence(result: FitResult, schedule: Schedule) -> None:
+    # Steps after the starts may converge from a start that is not the best.
+    stage = "the starts of Stage I" if result.converged else "Stage I"
+    sampled = result.method == "saem"
     warnings.warn(
-        f"{what} had not settled after max_iter={plural(schedule.max_iter, 'step')}; {advice}",
-        ConvergenceWarning,
+        ConvergenceWarning(
+            "not-converged",
+            "{stage} did not converge in {steps} ({max_iter})",
+            advice=Advice(
+                "raise-iterations",
+                "increase {iterations}" if sampled else "increase {iterations} or {tolerance}",
+                {"iterations": Setting("max_iter"), "tolerance": Setting("tol")},
+            ),
+            stage=stage,
+            steps=plural(schedule.max_iter, "iteration"),
+            max_iter=Setting("max_iter", schedule.max_iter),
+        ),
         stacklevel=_STACK,
     )
 
 
-def _overdispersed(task: FitTask, measured: Measurement, found: GraphFound) -> dict[str, float]:
-    """Return Poisson items that vary more than that, by name, with how many times as much."""
+def _overdispersed(task: FitTask, measured: Measurement, found: LearnedGraph) -> dict[str, float]:
+    """Return the variance ratios of Poisson items with more variance than that, by name."""
     responses, weights = task.responses, task.weights
-    varied = count_dispersion(
+    dispersion = count_dispersion(
         measured.parameters,
         found.law,
         responses.expand(task.counted.values),
-        # What is chance goes by how many rows of equal weight there are.
+        # The test needs the effective sample size of unequal weights.
         None if weights is None else scale_to_effective_size(weights),
         seed=task.seed,
         n_threads=task.n_threads,
     )
-    return overdispersed_items(varied, responses.names(task.table.names))
+    return overdispersed_items(dispersion, responses.names(task.table.names))
 
 
 def _noiseless(task: FitTask, measured: Measurement) -> tuple[str, ...]:
     """Return the names of items that are nearly deterministic functions of their latents."""
     parameters, responses = measured.parameters, task.responses
-    smallest = at_dispersion_floor(
+    at_bound = at_dispersion_floor(
         parameters,
         responses.expand(task.counted.values),
         task.weights,
         sampled=measured.record.method == "saem",
     )
-    return noiseless_items(parameters, smallest, responses.names(task.table.names))
+    return noiseless_items(parameters, at_bound, responses.names(task.table.names))
 
 
 def _needs(task: FitTask, result: FitResult) -> Needs:
-    """Return what the fit asks of the table: rows for items' coefficients and for the graph."""
+    """Return the sample sizes that the coefficients and the graph require."""
     seen = ~np.isnan(task.counted.values)
     observed = np.average(seen, axis=0, weights=task.weights)
     open_q = np.full((seen.shape[1], task.n_latents), -1, dtype=np.int8)
@@ -206,11 +199,11 @@ def _needs(task: FitTask, result: FitResult) -> Needs:
 
 
 def _result(
-    task: FitTask, settings: dict[str, Any], measured: Measurement, found: GraphFound
+    task: FitTask, settings: dict[str, Any], measured: Measurement, found: LearnedGraph
 ) -> FitResult:
-    """Return everything the stages leave in one object."""
+    """Return the result of all stages."""
     record = measured.record
-    penalty_paid = record.log_likelihood - record.objective
+    penalty = record.log_likelihood - record.objective
     return FitResult(
         item_names=task.table.names,
         latent_names=task.latent_names,
@@ -219,7 +212,7 @@ def _result(
         graph=found.graph,
         q_given=None if task.q_spec is None else np.array(task.q_spec.entries),
         log_likelihood=found.log_likelihood,
-        objective=found.log_likelihood - penalty_paid,
+        objective=found.log_likelihood - penalty,
         n_samples=task.table.n_samples,
         missing_share=task.counted.missing_share,
         n_iter=record.n_iter,
@@ -237,7 +230,7 @@ def _result(
         penalty_strength_used=record.penalty.strength,
         penalty_threshold_used=record.penalty.threshold,
         weighted=task.weights is not None,
-        # Rows of weight zero and empty rows are in the table, but in no estimate.
+        # Rows with weight zero and empty rows are in the table, but do not enter the estimates.
         n_counted=float(task.n_rows),
         n_unanswered=task.n_unanswered,
         graph_by_likelihood=found.by_likelihood,
@@ -247,59 +240,55 @@ def _result(
     )
 
 
-# --- The fit when nobody says how many latents there are: choose, fit, and keep why
-
-#: From the caller of ``fit``: ``fit_chosen_number``, ``fit``, the caller.
-_CHOSEN_NUMBER_STACK = 3
-
-
-def fit_chosen_number(
+def fit_selected_number(
     table: Observations,
     sample_weight: Any,
     settings: Mapping[str, Any],
-    fit_number: Callable[[int, float | None, Place | None], FitResult],
+    fit_number: Callable[[int, float | None, InitialValues | None], FitResult],
     *,
-    tell: Callable[[str], None],
+    log: Callable[[str], None],
 ) -> FitResult:
-    """Return the fit with the number of latents that other settings or the table tell.
+    """Return the fit with a number of latents given by other settings or selected by criteria.
 
     Parameters
     ----------
     table : Observations
     sample_weight : array, shape (N,), or None
     settings : mapping
-        As the estimator takes them.
+        As in `DCRL`.
     fit_number : callable
-        Fits with so many latents, a strength of the penalty, as the settings say for None, and a
-        place to begin at, if any.
-    tell : callable
-        Takes a sentence on what was chosen.
+        Fits with a number of latents, a strength of the penalty (None: as in the settings) and
+        initial values (None: from starts).
+    log : callable
+        Receives a sentence about the selected number.
     """
     counted, weights = select_weighted_rows(table, sample_weight)
     n_rows = counted.n_samples if weights is None else float(weights.sum())
     fits: dict[int, tuple[FitResult, list[warnings.WarningMessage]]] = {}
 
-    def fit_of(n_latents: int, strength: float | None, place: Place | None = None) -> JudgedFit:
+    def fit_of(
+        n_latents: int, strength: float | None, start: InitialValues | None = None
+    ) -> ComparedFit:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            result = fit_number(n_latents, strength, place)
-        # A second fit with another number's penalty, or from its fit, is for the comparison alone.
-        if place is None:
+            result = fit_number(n_latents, strength, start)
+        # Further fits with another penalty or start only serve the comparison.
+        if start is None:
             fits.setdefault(n_latents, (result, caught))
-        return JudgedFit.of(result, n_rows)
+        return ComparedFit.of(result, n_rows)
 
-    choice = number_told(
+    choice = number_from_settings(
         settings["q_matrix"], settings["levels"], settings["latent_names"], table.names
     )
     if choice is None:
-        count = count_in_table(counted, settings["family"], weights)
+        count = count_table_factors(counted, settings["family"], weights)
         choice = choose_number(count, fit_of, counted.values, weights)
-    tell(f"{plural(choice.n_latents, 'latent')}: {choice.reason}")
+    log(f"{plural(choice.n_latents, 'latent')}: {choice.reason}")
     if choice.n_latents not in fits:
         fit_of(choice.n_latents, None)
     result, caught = fits[choice.n_latents]
     for warning in caught:
-        # Only what was said of the fit that is kept.
-        warnings.warn(warning.message, stacklevel=_CHOSEN_NUMBER_STACK)
+        # Only warnings about the selected fit; frames: this function, ``fit``, the caller.
+        warnings.warn(warning.message, stacklevel=3)
     settings = {**result.settings, "n_latents": "auto"}
     return replace(result, settings=settings, n_latents_reason=choice.reason)

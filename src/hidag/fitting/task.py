@@ -1,4 +1,4 @@
-"""What a fit is to do: its table and settings, read and checked before they cost any time."""
+"""The estimation task: a table and validated settings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from hidag.exceptions import (
     SettingError,
     invalid_setting,
 )
-from hidag.fitting.graph_stage import effective_share
+from hidag.fitting.graph_stage import GraphSettings, effective_share
 from hidag.fitting.settings import (
     check_search,
     checked_count,
@@ -45,38 +45,39 @@ from hidag.measurement.terms import Effects
 from hidag.strategy.estimation import LAWS
 from hidag.structure.knowledge import Knowledge
 
-#: From the caller of ``fit``: the check, ``read_task``, ``fit``, the caller.
+#: Frames between ``warnings.warn`` and the caller of ``fit``.
 _STACK = 4
 
 
 @dataclass(frozen=True, eq=False)
 class FitTask:
-    """A table and settings that go together.
+    """A table and validated settings.
 
     Attributes
     ----------
     table : Observations
         All N rows.
     counted : Observations
-        The rows with an answer and a weight above zero, n of them.
+        The n rows with an observed cell and a positive weight.
     weights : ndarray, shape (n,), or None
-        None when all are one.
+        None if all are 1.
     n_rows : float
-        How many rows the table stands for.
+        Sum of the weights.
     levels : tuple of int, length K
     effects : Effects
     families : FamilyChoice
     q_spec : QSpec or None
     latent_names : tuple of str, length K
     penalty : Penalty
-        That estimation begins with.
+        Initial penalty.
     adapt : bool
-        Whether the penalty's strength is learned.
+        Whether the strength of the penalty is estimated.
     schedule : Schedule
-    seed, n_threads : int
-    method, law, n_starts, resample, effective_size
-        As the estimator takes them, like all that follow.
-    score, equivalent_sample_size, search, knowledge
+    n_threads : int
+    method, n_starts
+        As in `DCRL`.
+    graph : GraphSettings
+        Settings of Stages II and III.
     """
 
     table: Observations
@@ -91,17 +92,25 @@ class FitTask:
     penalty: Penalty
     adapt: bool
     schedule: Schedule
-    seed: int
     n_threads: int
     method: str
-    law: str
     n_starts: int | str
-    resample: Any
-    effective_size: str | float
-    score: Any
-    equivalent_sample_size: float | str
-    search: Any
-    knowledge: Knowledge | None
+    graph: GraphSettings
+
+    @property
+    def seed(self) -> int:
+        """Seed of all random numbers."""
+        return self.graph.seed
+
+    @property
+    def law(self) -> str:
+        """Kind of the latent distribution, as in `DCRL`."""
+        return self.graph.law
+
+    @property
+    def knowledge(self) -> Knowledge | None:
+        """Prior knowledge about the graph."""
+        return self.graph.knowledge
 
     @property
     def n_latents(self) -> int:
@@ -110,27 +119,27 @@ class FitTask:
 
     @property
     def responses(self) -> Responses:
-        """What the items are to estimation."""
+        """Responses of the items; a nominal item has several."""
         return Responses.of(self.families.families)
 
     @property
     def n_unanswered(self) -> int:
-        """Number of rows without any answer."""
+        """Number of rows without an observed cell."""
         return int((~nonempty_rows(self.table.values)).sum())
 
     @property
     def enough_items(self) -> bool:
-        """Whether there are as many items as so many latents need at the very least."""
-        return self.table.n_items >= least_items(self.n_latents)
+        """Whether the number of items satisfies the necessary condition for identifiability."""
+        return self.table.n_items >= min_items(self.n_latents)
 
 
-def least_items(n_latents: int) -> int:
-    """Return how many items K latents need: two blocks of K, and one more."""
+def min_items(n_latents: int) -> int:
+    """Return the number of items that K latents need: two blocks of K, and one more."""
     return 2 * n_latents + 1
 
 
 def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, Any]) -> FitTask:
-    """Return what the estimator's settings ask of a table, or refuse it in a sentence."""
+    """Return the task, or raise a `DataError` or `SettingError`."""
     counted, weights = select_weighted_rows(table, sample_weight)
     n_rows = counted.n_samples if weights is None else float(weights.sum())
     n_latents = checked_count("n_latents", settings["n_latents"])
@@ -157,12 +166,12 @@ def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, An
     )
     check_search(
         settings["search"],
-        settings["score"],
+        settings["graph_score"],
         settings["equivalent_sample_size"],
         settings["knowledge"],
         names,
     )
-    _warn_of_nameless(settings["knowledge"], names, q_spec)
+    _warn_of_unnamed_latents(settings["knowledge"], names, q_spec)
     penalty = chosen_penalty(
         settings["penalty"],
         n_rows,
@@ -187,22 +196,24 @@ def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, An
             tolerance=settings["tol"],
             n_sweeps=settings["n_sweeps"],
         ),
-        seed=root_seed(settings["random_state"]),
         n_threads=thread_count(settings["n_jobs"]),
         method=settings["method"],
-        law=settings["law"],
         n_starts=settings["n_starts"],
-        resample=settings["resample"],
-        effective_size=settings["effective_size"],
-        score=settings["score"],
-        equivalent_sample_size=settings["equivalent_sample_size"],
-        search=settings["search"],
-        knowledge=settings["knowledge"],
+        graph=GraphSettings(
+            resample=settings["resample"],
+            effective_size=settings["effective_size"],
+            score=settings["graph_score"],
+            equivalent_sample_size=settings["equivalent_sample_size"],
+            search=settings["search"],
+            knowledge=settings["knowledge"],
+            law=settings["law"],
+            seed=root_seed(settings["random_state"]),
+        ),
     )
 
 
 def _check_number(n_latents: int, n_items: int) -> None:
-    """Refuse more latents than items, warn of more than the items can identify."""
+    """Raise if there are more latents than items, warn if they cannot be identified."""
     items, fewer = plural(n_items, "item"), (n_items - 1) // 2
     if n_latents > n_items:
         raise SettingError(
@@ -215,9 +226,9 @@ def _check_number(n_latents: int, n_items: int) -> None:
             n_latents=Setting("n_latents", n_latents),
             items=items,
             most=Setting("n_latents", fewer),
-            least=least_items(1),
+            least=min_items(1),
         )
-    if n_items < least_items(n_latents):
+    if n_items < min_items(n_latents):
         warnings.warn(
             IdentifiabilityWarning(
                 "too-few-items",
@@ -229,19 +240,19 @@ def _check_number(n_latents: int, n_items: int) -> None:
                 latents=plural(n_latents, "latent"),
                 items=items,
                 n_latents=n_latents,
-                least=least_items(n_latents),
+                least=min_items(n_latents),
             ),
             stacklevel=_STACK,
         )
 
 
-def _warn_of_nameless(
+def _warn_of_unnamed_latents(
     knowledge: Knowledge | None, names: tuple[str, ...], q_spec: QSpec | None
 ) -> None:
-    """Warn of knowledge about latents that have no meaning before the fit gives them one.
+    """Warn about knowledge that names latents without a given column of Q.
 
-    A hierarchy is refused there, as it changes what is estimated; what is said of all pairs alike
-    holds whichever latent is which.
+    A hierarchy without Q is an error, raised elsewhere. Knowledge that treats all pairs equally
+    does not depend on the labels.
     """
     if knowledge is None or knowledge.hierarchy or len(names) < 2:
         return
@@ -249,10 +260,11 @@ def _warn_of_nameless(
     pairs = rules[~np.eye(len(names), dtype=bool)]
     if (pairs == pairs[0]).all():
         return
-    told = rules.any(axis=0) | rules.any(axis=1)
-    unknown = told if q_spec is None else told & (q_spec.entries < 0).all(axis=0)
-    if unknown.any():
-        name = names[int(np.flatnonzero(unknown)[0])]
+    named = rules.any(axis=0) | rules.any(axis=1)
+    if q_spec is not None:
+        named &= (q_spec.entries < 0).all(axis=0)
+    if named.any():
+        name = names[int(np.flatnonzero(named)[0])]
         warnings.warn(
             KnowledgeWarning(
                 "knowledge-without-q",
@@ -269,7 +281,7 @@ def _warn_of_nameless(
 
 
 def _check_stages(settings: Mapping[str, Any], n_samples: int) -> None:
-    """Refuse settings of Stages I and II that could not be used."""
+    """Check the settings of Stages I and II."""
     law, observer, tol = settings["law"], settings["observer"], settings["tol"]
     if law not in LAWS:
         raise invalid_setting("law", Choices(LAWS), law)
@@ -286,6 +298,6 @@ def _check_stages(settings: Mapping[str, Any], n_samples: int) -> None:
         effective_share(settings["effective_size"], 1.0)
     else:
         with warnings.catch_warnings():
-            # Stage II says it once more, and then it is shown.
+            # Stage II warns again.
             warnings.simplefilter("ignore", HidagWarning)
             resample_size(rule, n_samples)

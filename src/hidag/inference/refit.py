@@ -41,7 +41,8 @@ def refit_settings(result: FitResult) -> tuple[dict[str, Any], list[str]]:
 
     Functions and objects passed by the user are not stored.
     """
-    known = DCRL(1).get_params()
+    # Results store the score of the graph search as "score", which DCRL accepts.
+    known = {*DCRL(1).get_params(), "score"}
     settings = {name: value for name, value in result.settings.items() if name in known}
     settings.setdefault("n_latents", len(result.latent_names))
     if isinstance(settings.get("knowledge"), Mapping):
@@ -291,7 +292,7 @@ def _exchangeable(knowledge: Knowledge, names: tuple[str, ...]) -> NDArray[np.bo
 
 def make_warm_started(fit: FitResult, settings: Mapping[str, Any]) -> DCRL:
     """Return an estimator with these settings that starts at the estimates of another fit."""
-    return DCRL(**settings)._begun_at(_initial_values(fit))
+    return DCRL(**settings)._start_from(_initial_values(fit))
 
 
 def _initial_values(fit: FitResult) -> tuple[MeasurementParameters, Array]:
@@ -370,13 +371,13 @@ def run_resample(task: BootstrapTask, index: int) -> tuple[int, Refit | str]:
     rng = np.random.default_rng(np.random.SeedSequence(task.seed, spawn_key=(index,)))
     values, weights = _draw_resample(task, rng)
     start = None if task.start == "full" else _initial_values(task.fit)
-    model = DCRL(**task.settings)._begun_at(start)
+    model = DCRL(**task.settings)._start_from(start)
     model.set_params(random_state=int(rng.integers(1 << 62)))
     given = task.settings.get("knowledge")
     knowledge = None
     if given is not None and task.fit.q_given is None:
         knowledge = MatchedKnowledge(task.fit, given)
-    model._known_of = knowledge
+    model._map_knowledge = knowledge
     with warnings.catch_warnings():
         # Refits would repeat the warnings of the first fit; those not converged are counted.
         warnings.simplefilter("ignore", HidagWarning)

@@ -162,8 +162,13 @@ def _add_factor(raw: Array, seen: NDArray[np.bool_], loadings: Array) -> Array:
         value = 0.25 * float((off**2).sum()) + 0.5 * ridge * float((now**2).sum())
         return value, (off @ now + ridge * now).ravel()
 
-    options = {"maxiter": CONFIG.factor_count.imputation_steps}
-    found = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options=options)
+    found = minimize(
+        loss,
+        start.ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": CONFIG.factor_count.imputation_steps},
+    )
     return np.asarray(found.x).reshape(start.shape)
 
 

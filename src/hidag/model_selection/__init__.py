@@ -1,7 +1,8 @@
-"""The number of latents: parallel analysis, factor BIC, criteria of fits side by side."""
+"""Selection of the number of latents: correlations, information criteria, cross-validation."""
 
 from hidag.model_selection.candidates import Candidate
-from hidag.model_selection.selection import Selection, select
+from hidag.model_selection.number_search import select
+from hidag.model_selection.selection import Selection
 
 __all__ = [
     "Candidate",

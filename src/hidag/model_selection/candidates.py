@@ -1,4 +1,4 @@
-"""Candidates: fits with one number of latents and one strength of the penalty."""
+"""Candidate models: fits with one number of latents and one strength of the penalty."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from hidag.data.missingness_patterns import canonical_order
 from hidag.data.table import Observations
 from hidag.estimator import DCRL
-from hidag.exceptions import HidagError
+from hidag.exceptions import HidagError, Message
 from hidag.fitting.information_criteria import InformationCriteria, information_criteria
-from hidag.fitting.number_of_latents import Place, count_active, count_shared
+from hidag.fitting.number_of_latents import InitialValues, count_active, count_shared
 from hidag.results import FitResult, reorder_items
 
 Array = NDArray[np.float64]
@@ -24,28 +24,27 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A fit that took part in the comparison.
+    """A fit in the comparison.
 
     Attributes
     ----------
     n_latents : int
     penalty_strength : float or None
-        As asked for; None lets each fit learn it.
+        As given; None if the fit estimates it.
     criteria : InformationCriteria or None
         None if the fit failed.
     result : FitResult or None
     held_out : ndarray, shape (N,), or None
-        Log-likelihood of each row under a fit to the rows of the other folds.
+        Log-likelihood of each row under the fit to the other folds.
     weights : ndarray, shape (N,), or None
-        How many rows each row counts for.
     n_idle : int
-        Latents that drive no item.
-    reason : str or None
-        Why there are no numbers.
-    again : bool
-        Whether it was fitted for the comparison alone, with the strength of another number's fit.
-    begun : bool
-        Whether it began where another number's fit ended, for the comparison alone too.
+        Number of latents without items.
+    reason : Message or None
+        Why the fit failed.
+    at_common_strength : bool
+        Whether the fit only serves the comparison, with the strength of another number's fit.
+    from_neighbour : bool
+        Whether the fit only serves the comparison, with initial values of another number's fit.
     """
 
     n_latents: int
@@ -55,64 +54,61 @@ class Candidate:
     held_out: Array | None = field(default=None, repr=False)
     weights: Array | None = field(default=None, repr=False)
     n_idle: int = 0
-    reason: str | None = None
-    again: bool = False
-    begun: bool = False
+    reason: Message | None = None
+    at_common_strength: bool = False
+    from_neighbour: bool = False
 
     @property
     def aic(self) -> float:
-        """AIC; NaN if there is none."""
+        """AIC; NaN without a fit."""
         return float("nan") if self.criteria is None else self.criteria.aic
 
     @property
     def bic(self) -> float:
-        """BIC; NaN if there is none."""
+        """BIC; NaN without a fit."""
         return float("nan") if self.criteria is None else self.criteria.bic
 
     @property
     def ebic(self) -> float:
-        """Extended BIC; NaN if there is none."""
+        """Extended BIC; NaN without a fit."""
         return float("nan") if self.criteria is None else self.criteria.ebic
 
     @property
     def strength(self) -> float:
-        """Strength of the penalty that the fit ended with, or that it was asked for; else NaN."""
+        """Final strength of the penalty; the given one without a fit."""
         if self.result is not None:
             return self.result.penalty_strength_used
         return float("nan") if self.penalty_strength is None else self.penalty_strength
 
     @property
     def n_parameters(self) -> int:
-        """How many free numbers the fit has; 0 if there is none."""
+        """Number of free parameters; 0 without a fit."""
         return 0 if self.criteria is None else self.criteria.n_parameters
 
     @property
     def information_ratio(self) -> float:
-        """Share of the latents' information that the items carry; 1 without a fit."""
+        """Share of the information about the latents that the items carry; 1 without a fit."""
         return 1.0 if self.result is None else self.result.information_ratio
 
     @property
     def n_active(self) -> int:
-        """Latents with two items or more; without a fit, as many as were asked for."""
+        """Number of latents with two or more items; all without a fit."""
         return self.n_latents if self.result is None else count_active(self.result.q_matrix)
 
     @property
     def n_shared(self) -> int:
-        """Latents with two items or more, but less than two of their own; 0 without a fit."""
+        """Number of these with fewer than two items of their own; 0 without a fit."""
         return 0 if self.result is None else count_shared(self.result.q_matrix)
 
     @property
     def mean_held_out(self) -> float:
-        """Mean held-out log-likelihood of a row; NaN if there was no cross-validation."""
+        """Mean held-out log-likelihood per row; NaN without cross-validation."""
         if self.held_out is None:
             return float("nan")
         return _mean(self.held_out, self.weights)
 
     def held_out_behind(self, best: Candidate) -> tuple[float, float]:
-        """Return how much less a row has than under the best, on average, and its standard error.
-
-        Rows are compared one by one: what makes a row improbable under both does not count.
-        """
+        """Return the mean paired difference to the best held-out log-likelihood, and its SE."""
         if self.held_out is None or best.held_out is None:
             return float("nan"), float("nan")
         difference = best.held_out - self.held_out
@@ -123,7 +119,7 @@ class Candidate:
 
 
 def _mean(x: Array, weights: Array | None) -> float:
-    """Return the mean, right to the last digit: the order of rows has no say in it."""
+    """Return the exactly rounded mean, which does not depend on the order of the rows."""
     if weights is None:
         return fsum(x) / len(x)
     return fsum(weights * x) / fsum(weights)
@@ -131,7 +127,7 @@ def _mean(x: Array, weights: Array | None) -> float:
 
 @dataclass(frozen=True)
 class Table:
-    """What all candidates are fitted to.
+    """The data of all candidates.
 
     Attributes
     ----------
@@ -152,7 +148,7 @@ class Table:
 
     @property
     def n_counted(self) -> float:
-        """How many rows the table counts for."""
+        """Number of rows, or sum of weights."""
         return float(len(self.values) if self.weights is None else fsum(self.weights))
 
     def fit(
@@ -161,18 +157,18 @@ class Table:
         strength: float | None,
         settings: Mapping[str, Any],
         rows: NDArray[np.bool_] | None = None,
-        place: Place | None = None,
+        start: InitialValues | None = None,
     ) -> DCRL:
-        """Return a fit to some of the rows, or to all; what it warns of is not passed on."""
-        kept = np.ones(len(self.values), dtype=bool) if rows is None else rows
+        """Return a fit to some or all rows, without its warnings."""
+        used = np.ones(len(self.values), dtype=bool) if rows is None else rows
         model = DCRL(
             n_latents, **{"family": list(self.families), "penalty_strength": strength, **settings}
         )
-        weights = None if self.weights is None else self.weights[kept]
+        weights = None if self.weights is None else self.weights[used]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return model._begun_at(place).fit(
-                replace(self.observations, values=self.values[kept]), sample_weight=weights
+            return model._start_from(start).fit(
+                replace(self.observations, values=self.values[used]), sample_weight=weights
             )
 
 
@@ -181,13 +177,13 @@ def fit_candidate(
     n_latents: int,
     strength: float | None,
     settings: Mapping[str, Any],
-    place: Place | None = None,
+    start: InitialValues | None = None,
 ) -> Candidate:
-    """Return the candidate with its criteria; a fit that fails becomes one with a reason."""
+    """Return the candidate with its criteria, or with the reason if the fit fails."""
     try:
-        result = table.fit(n_latents, strength, settings, place=place).result_
+        result = table.fit(n_latents, strength, settings, start=start).result_
     except HidagError as error:
-        return Candidate(n_latents, strength, reason=str(error))
+        return Candidate(n_latents, strength, reason=error.message)
     return Candidate(
         n_latents,
         strength,
@@ -195,14 +191,14 @@ def fit_candidate(
         result=result,
         weights=table.weights,
         n_idle=int((~result.q_matrix.any(axis=0)).sum()),
-        begun=place is not None,
+        from_neighbour=start is not None,
     )
 
 
 def folds_of(table: Table, n_folds: int) -> NDArray[np.intp]:
-    """Return the fold of each row, shape (N,): by contents, so that the order of rows is nothing.
+    """Return the fold of each row, shape (N,), from the canonical order of the rows.
 
-    In canonical order rows are as good as shuffled, copies of a row like all others.
+    The folds do not depend on the order of the table; copies of a row are spread over folds.
     """
     rows, _ = canonical_order(table.values, table.families, table.weights)
     out = np.empty(len(rows), dtype=np.intp)
@@ -217,13 +213,13 @@ def held_out_likelihood(
     settings: Mapping[str, Any],
     folds: NDArray[np.intp],
 ) -> Array | None:
-    """Return the log-likelihood of each row under a fit to the other folds, (N,), or None.
+    """Return the log-likelihood of each row under the fit to the other folds, (N,), or None.
 
-    None if a fit fails, for instance because some of the rows lack a category that others have, or
-    if its joint states are too many to sum over.
+    None if a fit fails, for instance because a category is missing from the other folds, or if
+    there are too many joint states to sum over.
     """
     out = np.empty(len(folds))
-    # Sums over items round as these come, so they come in an order of contents alone, as rows do.
+    # Canonical order of rows and items, so that rounding does not depend on that of the table.
     rows, items = canonical_order(table.values, table.families, table.weights)
     for fold in np.unique(folds):
         held = rows[folds[rows] == fold]

@@ -20,7 +20,8 @@ from hidag.em.design_data import WorkingData, weighted_mean_and_sd
 from hidag.fitting.information_criteria import information_criteria
 from hidag.initialization.factor_count import pair_correlations
 from hidag.model_selection.candidates import Table
-from hidag.model_selection.selection import Selection, select
+from hidag.model_selection.number_search import select
+from hidag.model_selection.selection import Selection
 from hidag.results import FitResult
 from hidag.structure.graphs import CPDAG
 

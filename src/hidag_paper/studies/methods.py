@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from hidag.em.problem import Schedule
-from hidag.fitting.graph_stage import latent_graph
+from hidag.fitting.graph_stage import learn_graph
 from hidag.fitting.information_criteria import (
     InformationCriteria,
     criteria_of,
@@ -51,9 +51,9 @@ class Rule:
     guaranteed: bool
 
     @property
-    def stage_two(self) -> dict[str, Any]:
-        """Arguments of `hidag.fitting.graph_stage.latent_graph`."""
-        return {"rule": "expected"} if self.rows is None else {"rule": self.rows}
+    def resample(self) -> str | Callable[[int], float]:
+        """The setting ``resample`` of `hidag.fitting.graph_stage.GraphSettings`."""
+        return "expected" if self.rows is None else self.rows
 
 
 #: All rules by name. The calibrated size is at most 4 N, which satisfies the theorem.
@@ -142,7 +142,7 @@ def truth_started_fit(truth: Truth, X: NDArray[np.float64]) -> TruthStartedFit:
             ),
             start=(truth.items, np.asarray(truth.law.probabilities)),
         )
-        found = latent_graph(measured, truth.latent_names)
+        found = learn_graph(measured, truth.latent_names)
     user = measured.parameters
     q = user.q_matrix
     free = item_parameters(truth.families) + np.count_nonzero(user.loadings)

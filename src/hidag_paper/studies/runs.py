@@ -16,7 +16,7 @@ import numpy as np
 from hidag.em.problem import Schedule
 from hidag.estimator import DCRL
 from hidag.exceptions import HidagWarning, SettingError
-from hidag.fitting.graph_stage import GraphFound, latent_graph
+from hidag.fitting.graph_stage import GraphSettings, LearnedGraph, learn_graph
 from hidag.fitting.settings import chosen_penalty, plain_value
 from hidag.metrics.evaluation import evaluate, evaluate_graph
 from hidag.metrics.model_parts import Parts
@@ -300,16 +300,16 @@ def _row(
     if measured is None:
         return evaluation_row(first, data.truth)
     truth = data.truth
-    found: list[GraphFound] = []
+    found: list[LearnedGraph] = []
 
     def later_stages() -> Parts:
         found.append(
-            latent_graph(
+            learn_graph(
                 measured,
                 truth.latent_names,
-                seed=seed,
-                **RULES[rule].stage_two,
-                **stage_three_settings(method),
+                GraphSettings(
+                    seed=seed, resample=RULES[rule].resample, **stage_three_settings(method)
+                ),
             )
         )
         items, graph = measured.parameters, found[0]

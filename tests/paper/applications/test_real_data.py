@@ -48,7 +48,7 @@ def test_nine_mental_tests_have_three_latents():
     found = select(table, range(2, 6), family="gaussian", folds=0, random_state=0)
     assert found.recommended == found.votes["parallel analysis"] == 3
     # By what each has learned two would win: three have fewer loadings left.
-    learned = {one.n_latents: one.ebic for one in found.candidates if not one.again}
+    learned = {one.n_latents: one.ebic for one in found.candidates if not one.at_common_strength}
     assert learned[2] < learned[3]
     # What comes back is the fit that the estimator makes with three.
     alone = DCRL(3, family="gaussian", random_state=0).fit(table).result_

@@ -257,7 +257,7 @@ def fit(
         "law": law,
         "penalty": None if penalty.lower() == "none" else penalty,
         "penalty_strength": penalty_strength,
-        "score": score,
+        "graph_score": score,
         "search": search,
         "resample": int(resample) if resample.isdigit() else resample,
         "effective_size": _number_or_text(effective_size),

@@ -115,7 +115,7 @@ def select(
     from hidag.cli.data_source import choose_families, families_for_all, read_source
     from hidag.cli.folders import check_folder, fill_folder
     from hidag.cli.read_options import ReadOptions
-    from hidag.model_selection.selection import select as select_latents
+    from hidag.model_selection.number_search import select as select_latents
 
     candidates, strengths = parse_range(latents), parse_strengths(penalty_strengths)
     source = read_source(
@@ -139,7 +139,7 @@ def select(
             candidates,
             family=choose_families(family or [], source.types, tuple(source.table.column_names)),
             sample_weight=source.weights,
-            tell=None if json_ else lambda sentence: say(f"  {sentence}"),
+            progress=None if json_ else lambda sentence: say(f"  {sentence}"),
             fits=fits,
             folds=folds,
             penalty_strengths=strengths,
@@ -180,6 +180,7 @@ def _selection_files(selection: Selection, *, plots: bool) -> dict[str, Writer]:
 
 def _say_selection(selection: Selection) -> None:
     from hidag.cli.console import columns, say
+    from hidag.cli.messages import render
     from hidag.formatting import plural
 
     rows = selection.rows()
@@ -195,7 +196,7 @@ def _say_selection(selection: Selection) -> None:
         say(line)
     for one in selection.candidates:
         if one.reason is not None:
-            say(f"  {plural(one.n_latents, 'latent')} could not be fitted: {one.reason}")
+            say(f"  {plural(one.n_latents, 'latent')} could not be fitted: {render(one.reason)}")
     say(f"\nrecommended: {selection.verdict()}")
 
 
