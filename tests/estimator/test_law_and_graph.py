@@ -1,4 +1,4 @@
-"""From the law to the graph: counts, resampled rows, and what is known of edges."""
+"""Stages II and III: expected counts, resampled rows and prior knowledge."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_resampling_rules(small, rule, rows):
     assert model.graph_.is_valid()
 
 
-def test_expected_counts_stand_for_what_the_items_tell(small):
+def test_expected_counts_have_the_effective_sample_size(small):
     _, data = small
     auto = DCRL(5, family="gaussian", n_starts=1, random_state=0).fit(data.X)
     ratio = auto.result_.information_ratio
@@ -40,9 +40,9 @@ def test_expected_counts_stand_for_what_the_items_tell(small):
         {"law": "saturated"},
     ],
 )
-# What is told here is not so: the table says so, and it is obeyed all the same.
+# The data contradict this knowledge.
 @pytest.mark.filterwarnings("ignore::hidag.exceptions.KnowledgeWarning")
-def test_the_likelihood_is_that_of_the_law_that_comes_with_it(small, settings):
+def test_the_likelihood_is_that_of_the_returned_law(small, settings):
     _, data = small
     model = DCRL(5, family="gaussian", n_starts=1, random_state=0, **settings).fit(data.X)
     assert model.score_samples(data.X).sum() == pytest.approx(model.log_likelihood_, rel=1e-10)
@@ -51,7 +51,7 @@ def test_the_likelihood_is_that_of_the_law_that_comes_with_it(small, settings):
     assert price == pytest.approx(strength * model.q_matrix_.sum(), rel=1e-6)
 
 
-# What is told here is not so: the table says so, and it is obeyed all the same.
+# The data contradict this knowledge.
 @pytest.mark.filterwarnings("ignore::hidag.exceptions.KnowledgeWarning")
 def test_required_edges_are_in_the_law_and_forbidden_ones_are_not(small):
     _, data = small
@@ -78,7 +78,7 @@ def test_a_rule_that_grows_too_fast_is_warned_about(small):
         model.fit(data.X)
 
 
-# What is told here is not so: the table says so, and it is obeyed all the same.
+# The data contradict this knowledge.
 @pytest.mark.filterwarnings("ignore::hidag.exceptions.KnowledgeWarning")
 def test_knowledge_reaches_the_search(small):
     _, data = small

@@ -1,4 +1,4 @@
-"""What has no say in a fit: order, units, the kind of table, when it is run."""
+"""Invariance of a fit to order, units, kind of table and threads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_same_seed_same_bits(small):
 
 @pytest.mark.parametrize("method", ["em", "saem"])
 @pytest.mark.parametrize("family", ["bernoulli", "gaussian"])
-def test_permuting_rows_and_columns_only_permutes_the_answer(method, family):
+def test_permuting_rows_and_columns_only_permutes_the_estimates(method, family):
     truth = design("Chain-5", "Q2", family, design="research-code", rng=12)
     X = np.array(simulate(truth, 800, rng=13, missing=0.05).X)
     rng = np.random.default_rng(14)
@@ -46,7 +46,7 @@ def test_permuting_rows_and_columns_only_permutes_the_answer(method, family):
     assert np.array_equal(one.graph_.adjacency, two.graph_.adjacency)
 
 
-def test_units_of_measurement_change_nothing_but_units(small):
+def test_rescaled_items_give_rescaled_estimates(small):
     _, data = small
     scale = np.exp(np.random.default_rng(1).normal(size=15) * 4)
     shift = 1e3 * scale

@@ -1,4 +1,4 @@
-"""What a fit says of rows, before and after it was a file."""
+"""Predictions of a fit, before and after saving."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_prediction(small, fitted):
     assert fitted.score(data.X) == pytest.approx(fitted.log_likelihood_ / 1500, rel=1e-9)
 
 
-def test_rows_with_gaps_and_rows_with_nothing(small, fitted):
+def test_rows_with_missing_cells_and_empty_rows(small, fitted):
     _, data = small
     rows = data.X[:6].copy()
     rows[0] = np.nan
@@ -60,19 +60,19 @@ ROWS_IN = ("rows", "posterior", "posterior_levels", "classify", "row_log_likelih
 
 
 @pytest.mark.parametrize("method", ROWS_IN)
-def test_a_loaded_result_takes_whatever_can_be_fitted(fitted, small, tmp_path, method):
+def test_a_loaded_result_accepts_all_kinds_of_tables(fitted, small, tmp_path, method):
     rows = small[1].X[:7]
     again = hidag.load(fitted.result_.save(tmp_path / "fit.npz"))
     wanted = getattr(again, method)(rows)
     named = pd.DataFrame(rows, columns=list(again.item_names))
-    turned = named[named.columns[::-1]].assign(id="somebody")
+    turned = named[named.columns[::-1]].assign(id="text")
     kinds = [named, turned, pl.from_pandas(turned), pa.table(named), rows.tolist()]
     for table in [*kinds, pd.DataFrame(rows), np.ma.masked_invalid(rows), rows.astype(object)]:
         np.testing.assert_array_equal(getattr(again, method)(table), wanted)
 
 
 @pytest.mark.parametrize("method", ROWS_IN)
-def test_a_result_refuses_a_wrong_table_in_a_sentence(fitted, small, method):
+def test_tables_with_other_columns_raise(fitted, small, method):
     call = getattr(fitted.result_, method)
     rows = pd.DataFrame(small[1].X[:7], columns=list(fitted.result_.item_names))
     with pytest.raises(DataError) as caught:
@@ -89,7 +89,7 @@ def test_a_result_refuses_a_wrong_table_in_a_sentence(fitted, small, method):
     )
 
 
-def test_values_that_no_family_takes_are_refused_by_the_name_of_the_fits_item():
+def test_invalid_values_are_reported_with_the_item_of_the_fit():
     names = [f"q{j}" for j in range(6)]
     rng = np.random.default_rng(0)
     X = (rng.random((400, 6)) < np.where(rng.random((400, 1)) < 0.5, 0.1, 0.9)).astype(float)
@@ -100,7 +100,7 @@ def test_values_that_no_family_takes_are_refused_by_the_name_of_the_fits_item():
     assert "item 'q2' has" in str(caught.value)
 
 
-def test_loading_something_else_is_refused_in_a_sentence(tmp_path):
+def test_loading_another_file_raises(tmp_path):
     with pytest.raises(hidag.exceptions.FileError) as caught:
         hidag.load(tmp_path / "nothing.npz")
     assert str(caught.value) == (
@@ -121,7 +121,7 @@ def test_sampling_follows_the_fit(fitted, small):
     np.testing.assert_allclose(states.mean(axis=0), fitted.latent_law_.marginals()[:, 1], atol=0.02)
 
 
-def test_a_damaged_file_is_refused_whatever_is_damaged(fitted, tmp_path):
+def test_damaged_files_raise(fitted, tmp_path):
     path = fitted.result_.save(tmp_path / "fit.npz")
     content = path.read_bytes()
     refused = 0
@@ -133,5 +133,5 @@ def test_a_damaged_file_is_refused_whatever_is_damaged(fitted, tmp_path):
             hidag.load(path)
         except hidag.exceptions.FileError:
             refused += 1
-    # Some bytes of a zip are read by nobody; most damage has to be noticed.
+    # Some bytes of a zip file are never read.
     assert refused > 30

@@ -1,4 +1,4 @@
-"""Settings that are refused, and what a fit tells and warns of."""
+"""Invalid settings, log messages and warnings."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from hidag import DCRL
 from hidag.exceptions import ConvergenceWarning, DataError, IdentifiabilityWarning, SettingError
 
 
-def test_types_are_told(small, caplog):
+def test_types_are_logged(small, caplog):
     _, data = small
     with caplog.at_level(logging.INFO, logger="hidag"):
         DCRL(5, n_starts=1, random_state=0).fit(data.X)
     assert "gaussian" in caplog.text
 
 
-def test_verbose_says_types_and_method(small, capsys):
+def test_verbose_writes_types_and_method(small, capsys):
     _, data = small
     DCRL(5, n_starts=1, random_state=0, verbose=1).fit(data.X)
-    told = capsys.readouterr().err
-    assert "hidag: item types" in told
-    assert "item_0" in told
-    assert "Stage I by method='em'" in told
+    written = capsys.readouterr().err
+    assert "hidag: item types" in written
+    assert "item_0" in written
+    assert "Stage I by method='em'" in written
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_verbose_says_types_and_method(small, capsys):
         ),
     ],
 )
-def test_wrong_settings_get_a_sentence(small, settings, sentence):
+def test_invalid_settings_raise(small, settings, sentence):
     _, data = small
     with pytest.raises(SettingError) as caught:
         DCRL(**{"n_latents": 5, "family": "gaussian", **settings}).fit(data.X)
@@ -77,9 +77,9 @@ def test_a_constant_item_is_named(small):
         DCRL(5, family="gaussian").fit(X)
 
 
-def test_not_settled_is_said(small):
+def test_nonconvergence_warns(small):
     _, data = small
-    with pytest.warns(ConvergenceWarning, match="had not settled after max_iter=2 steps"):
+    with pytest.warns(ConvergenceWarning, match=r"did not converge in 2 iterations \(max_iter=2\)"):
         DCRL(5, family="gaussian", n_starts=1, max_iter=2, tol=1e-12).fit(data.X)
 
 
@@ -106,9 +106,21 @@ def test_few_rows_are_warned_about(small):
         {"search": "pc"},
     ],
 )
-def test_odd_settings_are_refused_before_any_work(small, settings):
+def test_invalid_settings_raise_before_stage_one(small, settings):
     _, data = small
-    told = []
+    calls = []
     with pytest.raises(SettingError):
-        DCRL(5, **{"family": "gaussian", "observer": told.append, **settings}).fit(data.X)
-    assert told == []
+        DCRL(5, **{"family": "gaussian", "observer": calls.append, **settings}).fit(data.X)
+    assert calls == []
+
+
+def test_the_former_name_of_graph_score_is_accepted():
+    assert DCRL(2, score="bic").get_params()["graph_score"] == "bic"
+    assert callable(DCRL(2, graph_score="bic").score)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'scores'"):
+        DCRL(2, scores="bic")
+
+
+def test_an_invalid_graph_score_raises(small):
+    with pytest.raises(SettingError, match="graph_score must be 'auto', "):
+        DCRL(5, family="gaussian", graph_score="aic").fit(small[1].X)

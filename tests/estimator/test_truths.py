@@ -1,4 +1,4 @@
-"""Truths that a fit finds, by either method, with gaps, and with some or all of Q known."""
+"""Recovery of true parameters by both methods, with missing cells and a given Q."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hidag import DCRL, design, evaluate, simulate
 from hidag.exceptions import ConvergenceWarning, IdentifiabilityWarning
 
 
-def test_a_known_truth_is_found(small, fitted):
+def test_a_true_model_is_recovered(small, fitted):
     truth, _ = small
     found = evaluate(fitted, truth)
     assert found.shd == 0
@@ -33,7 +33,7 @@ def test_both_methods_recover_q(family, name, method):
     assert evaluate(model, truth).shd_q <= 2
 
 
-def test_the_number_of_starts_is_kept(small):
+def test_the_given_number_of_starts_is_run(small):
     _, data = small
     model = DCRL(
         5, family="gaussian", law="saturated", n_starts=3, penalty_strength=5.0, random_state=0
@@ -71,7 +71,7 @@ def test_mixed_families_in_one_table():
     assert not np.isnan(model.dispersion_[:10]).any()
 
 
-def test_a_known_q_is_kept_and_not_penalised(small):
+def test_a_given_q_is_not_penalised(small):
     truth, data = small
     model = DCRL(5, family="gaussian", q_matrix=truth.q_matrix, random_state=0).fit(data.X)
     np.testing.assert_array_equal(model.q_matrix_, truth.q_matrix)
@@ -81,7 +81,7 @@ def test_a_known_q_is_kept_and_not_penalised(small):
     assert list(evaluate(model, truth).permutation) == [0, 1, 2, 3, 4]
 
 
-def test_a_partly_known_q(small):
+def test_a_partly_given_q(small):
     truth, data = small
     q = truth.q_matrix.astype(float)
     q[:5] = np.nan
@@ -89,7 +89,7 @@ def test_a_partly_known_q(small):
     np.testing.assert_array_equal(model.q_matrix_, truth.q_matrix)
 
 
-def test_without_penalty_em_never_goes_down(small):
+def test_without_penalty_em_never_decreases(small):
     _, data = small
     model = DCRL(
         5,
@@ -107,13 +107,13 @@ def test_without_penalty_em_never_goes_down(small):
     assert np.diff(model.trace_[:, 0]).min() > -1e-6
 
 
-def test_rooms_can_be_called(small):
+def test_functions_of_the_package_can_be_called(small):
     truth, data = small
     assert hidag.discover(data.states).adjacency.shape == (5, 5)
     assert hidag.simulate(truth, 10, rng=0).X.shape == (10, 15)
 
 
-def test_known_loadings_stay_whatever_the_data_say(small):
+def test_given_loadings_are_not_removed(small):
     truth, data = small
     q = np.full(truth.q_matrix.shape, -1)
     q[0] = 1
@@ -124,7 +124,7 @@ def test_known_loadings_stay_whatever_the_data_say(small):
     np.testing.assert_array_equal(model.q_matrix_[7] == 1, truth.q_matrix[7] == 1)
 
 
-def test_latents_that_no_item_shows_stand_alone():
+def test_latents_without_items_have_no_edges():
     rng = np.random.default_rng(0)
     states = rng.random((1000, 2)) < 0.5
     states[:, 1] = np.where(rng.random(1000) < 0.7, states[:, 0], states[:, 1])

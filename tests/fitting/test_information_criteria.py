@@ -1,4 +1,4 @@
-"""What a fit has free is counted once, whatever way its model is written."""
+"""Free parameters of a fit do not depend on how its model is parametrised."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RIGHT = 6 * 2 + 2 * 3 + 3
 
 
 def line_of_skills(n_rows: int, seed: int) -> np.ndarray:
-    """Return answers of people who have no skill without the one before it."""
+    """Return responses of persons with a linear hierarchy of three skills."""
     rng = np.random.default_rng(seed)
     states = np.cumprod(rng.random((n_rows, 3)) < [0.7, 0.65, 0.6], axis=1)
     chance = 1 / (1 + np.exp(1.4 - 2.8 * (states @ Q.T) / np.sqrt(Q.sum(axis=1))))
@@ -41,17 +41,17 @@ def fitted(rows: np.ndarray, **settings):
 
 @pytest.mark.parametrize("law", ["saturated", "network"])
 @pytest.mark.parametrize(("effects", "expected"), [("gdina", RIGHT), ("main", RIGHT), ("dina", 19)])
-def test_what_prerequisites_rule_out_is_not_free(law, effects, expected):
+def test_excluded_states_have_no_free_parameters(law, effects, expected):
     rows = line_of_skills(400, 0)
     result = fitted(rows, effects=effects, knowledge=LINE, law=law)
     assert count_parameters(result) == expected
-    told = fit_statistics(result, rows, n_tables=2).criteria
-    assert told.n_parameters == expected
-    assert told.n_at_edge == 0
-    assert told.bic == pytest.approx(information_criteria(result).bic)
+    criteria = fit_statistics(result, rows, n_tables=2).criteria
+    assert criteria.n_parameters == expected
+    assert criteria.n_at_edge == 0
+    assert criteria.bic == pytest.approx(information_criteria(result).bic)
 
 
-def test_a_true_hierarchy_is_preferred_to_any_law():
+def test_bic_prefers_a_true_hierarchy():
     preferred = 0
     for seed in range(4):
         rows = line_of_skills(1000, seed)
@@ -64,7 +64,7 @@ def test_a_true_hierarchy_is_preferred_to_any_law():
     assert preferred == 4
 
 
-def test_probabilities_of_a_law_are_counted_among_states_that_may_occur():
+def test_free_probabilities_of_a_law_exclude_impossible_states():
     space = StateSpace((3, 2, 2))
     at = np.indices(space.levels)
     ruled_out = ((at[1] > 0) & (at[0] == 0)).ravel()
@@ -77,5 +77,5 @@ def test_probabilities_of_a_law_are_counted_among_states_that_may_occur():
     )
     law = NetworkLaw(space, ((), (0,), (0, 1)), tables)
     assert law_parameters(law) == 2 + 3 + 6
-    # Nobody is in the first level of one and the second of the other.
+    # Level 0 of the first latent excludes level 1 of the second.
     assert law_parameters(law, ruled_out) == 2 + 2 + 5

@@ -1,4 +1,4 @@
-"""Knowledge that the data reject: the law obeys it all the same, and the fit says what it costs."""
+"""Knowledge that the data contradict: the fit obeys it and reports the likelihood lost."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rows():
 
 
 def fitted(rows, **settings):
-    """Return a fit and what it warned of."""
+    """Return a fit and its warnings about knowledge."""
     chosen = {"family": "gaussian", "q_matrix": Q, "latent_names": NAMES, "random_state": 0}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", HidagWarning)
@@ -45,7 +45,7 @@ def fitted(rows, **settings):
 
 
 @pytest.mark.parametrize("q", [Q, None])
-def test_a_law_that_is_not_asked_for_obeys_what_keeps_latents_apart(rows, q):
+def test_an_automatic_law_obeys_forbidden_pairs(rows, q):
     result, warned = fitted(rows, knowledge=ALL, q_matrix=q)
     assert isinstance(result.law, NetworkLaw)
     assert result.law.parents == ((),) * 4
@@ -53,7 +53,7 @@ def test_a_law_that_is_not_asked_for_obeys_what_keeps_latents_apart(rows, q):
     assert warned == [str(one) for one in knowledge_conflicts(result)]
 
 
-def test_the_fit_says_what_rejected_knowledge_costs_and_which_pairs(rows, tmp_path):
+def test_the_cost_of_contradicted_knowledge_and_its_pairs_are_reported(rows, tmp_path):
     free, none = fitted(rows, law="network")
     assert none == []
     result, (sentence,) = fitted(rows, knowledge=ALL)
@@ -75,7 +75,7 @@ def test_the_fit_says_what_rejected_knowledge_costs_and_which_pairs(rows, tmp_pa
     assert [str(one) for one in knowledge_conflicts(again)] == [sentence]
 
 
-def test_the_report_says_so_first_and_calls_no_forbidden_pair_independent(rows):
+def test_the_report_lists_the_conflict_first(rows):
     result, warned = fitted(rows, knowledge=ALL)
     (conflict,) = knowledge_conflicts(result)
     assert [str(conflict)] == warned
@@ -94,7 +94,7 @@ def test_one_pair_is_named_alone(rows):
     assert sentence.endswith(f" rows; cost of each forbidden pair: A and B ({lost:.1f})")
 
 
-def test_a_saturated_law_that_is_asked_for_stays_and_is_said_not_to_obey(rows):
+def test_a_requested_saturated_law_does_not_obey_and_is_reported(rows):
     free, _ = fitted(rows, law="saturated")
     result, (sentence,) = fitted(rows, law="saturated", knowledge=ALL)
     assert isinstance(result.law, SaturatedLaw)
@@ -112,19 +112,19 @@ def test_a_saturated_law_that_is_asked_for_stays_and_is_said_not_to_obey(rows):
     ],
 )
 @pytest.mark.parametrize("law", ["auto", "saturated"])
-def test_nothing_is_said_of_knowledge_that_the_data_can_live_with(rows, knowledge, law):
+def test_compatible_knowledge_is_not_reported(rows, knowledge, law):
     result, warned = fitted(rows, knowledge=knowledge, law=law)
     assert warned == []
     assert result.knowledge_cost == {}
 
 
-def test_a_hierarchy_that_people_do_not_keep_to_is_doubted(rows):
+def test_a_false_hierarchy_is_reported(rows):
     free, _ = fitted(rows, law="saturated")
     hierarchy = Knowledge(hierarchy=[("A", "D")])
     result, (sentence,) = fitted(rows, law="saturated", knowledge=hierarchy)
     cost = result.knowledge_cost["hierarchy"]
     assert cost.log_likelihood == pytest.approx(free.log_likelihood - result.log_likelihood)
-    # Four of sixteen states are ruled out.
+    # Four of sixteen states are excluded.
     assert cost.saved == pytest.approx(0.5 * np.log(800) * 4)
     assert sentence == (
         f"the data contradict the hierarchy: it costs {cost.log_likelihood:,.1f} units of "
@@ -133,11 +133,11 @@ def test_a_hierarchy_that_people_do_not_keep_to_is_doubted(rows):
     assert sentence in map(str, list_concerns(result))
 
 
-def test_sampled_latents_say_by_their_counts_what_rejected_knowledge_costs(rows, tmp_path):
+def test_saem_computes_the_cost_of_knowledge_from_counts(rows, tmp_path):
     exact = fitted(rows, knowledge=ALL)[0].knowledge_cost["graph"]
     result, (sentence,) = fitted(rows, knowledge=ALL, method="saem")
     cost = result.knowledge_cost["graph"]
-    # Counts under a law that obeys say a little less than the observed data, never more.
+    # Counts under the restricted law indicate a slightly smaller cost.
     assert 0.8 * exact.log_likelihood < cost.log_likelihood < 1.02 * exact.log_likelihood
     assert {pair[:2] for pair in cost.pairs[:3]} == {("A", "B"), ("B", "C"), ("C", "D")}
     assert cost.saved == pytest.approx(0.5 * np.log(cost.counted) * 3)
@@ -154,11 +154,11 @@ def test_sampled_latents_say_by_their_counts_what_rejected_knowledge_costs(rows,
 @pytest.mark.parametrize(
     "knowledge", [ENDS, Knowledge(tiers=[["D"], ["A"]]), Knowledge(required=[("A", "D")])]
 )
-def test_sampled_latents_say_nothing_of_knowledge_that_the_data_can_live_with(rows, knowledge):
+def test_saem_does_not_report_compatible_knowledge(rows, knowledge):
     assert fitted(rows, knowledge=knowledge, method="saem")[1] == []
 
 
-def test_any_law_obeys_unless_pairs_are_apart_or_directions_go_round_in_a_circle():
+def test_complete_dags_are_admitted_unless_pairs_are_forbidden_or_directions_are_cyclic():
     assert admits_complete_dag(Knowledge(), NAMES)
     assert admits_complete_dag(Knowledge(tiers=[["A", "B"], ["C"]], required=[("D", "A")]), NAMES)
     assert admits_complete_dag(Knowledge(hierarchy=[("A", "B"), ("B", "C")]), NAMES)

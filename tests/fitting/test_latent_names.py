@@ -1,4 +1,4 @@
-"""Latents and items never share a name: a question about it could be about either."""
+"""Latents and items have different names."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def table() -> pd.DataFrame:
 
 
 @pytest.mark.filterwarnings("ignore::hidag.exceptions.HidagWarning")
-def test_made_up_names_keep_clear_of_the_items():
+def test_default_names_differ_from_item_names():
     assert DCRL(2, random_state=0, max_iter=5).fit(table()).result_.latent_names == ("ZZ1", "ZZ2")
 
 
 @pytest.mark.filterwarnings("ignore::hidag.exceptions.HidagWarning")
-def test_names_of_items_are_refused_for_latents():
+def test_names_of_items_are_invalid_for_latents():
     with pytest.raises(SettingError) as caught:
         DCRL(2, latent_names=["score", "speed"]).fit(table())
     assert str(caught.value) == (

@@ -1,4 +1,4 @@
-"""Fits say which items are left no noise, and standard errors take no floor for an estimate."""
+"""Items without noise given the latents: warning, and no standard error of the dispersion."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CODE = "noiseless-items"
 
 
 def table(n_rows: int = 400, seed: int = 0):
-    """Return a yes/no latent, and it with four measurements of it as columns."""
+    """Return a binary latent, and a table of it and four measurements."""
     rng = np.random.default_rng(seed)
     z = (rng.random(n_rows) < 0.4).astype(float)
     return z, np.column_stack([z, 1.5 * z[:, None] + rng.normal(size=(n_rows, 4))])
@@ -44,11 +44,11 @@ def fitted(X, family, **settings):
         ("censored-lognormal(2000)", np.exp),
     ],
 )
-def test_a_copy_of_the_latent_is_told_and_its_dispersion_has_no_standard_error(family, change):
+def test_a_copy_of_the_latent_is_reported_and_its_dispersion_has_no_standard_error(family, change):
     X = change(table()[1])
-    result, told = fitted(X, family)
+    result, warned = fitted(X, family)
     assert result.noiseless == ("item_0",)
-    assert told == [str(noiseless_message(result))]
+    assert warned == [str(noiseless_message(result))]
     found = standard_errors(result, X)
     assert "item_0: dispersion" in found.not_estimated
     errors = found.table.where(kind="dispersion").column("standard_error")
@@ -56,7 +56,7 @@ def test_a_copy_of_the_latent_is_told_and_its_dispersion_has_no_standard_error(f
     assert found.distance < 0.1
 
 
-def test_it_is_told_of_sampled_latents_with_weights_and_missing_cells_too():
+def test_saem_with_weights_and_missing_cells_warns_too():
     z, X = table()
     X[::7, 0] = np.nan
     weights = np.where(z == 1, 0.2, 1.3)
@@ -67,18 +67,18 @@ def test_it_is_told_of_sampled_latents_with_weights_and_missing_cells_too():
 
 
 @pytest.mark.parametrize("method", ["em", "saem"])
-def test_little_noise_is_noise(method):
+def test_items_with_little_noise_are_not_reported(method):
     z, X = table()
     X[:, 0] += 0.1 * np.random.default_rng(1).normal(size=len(z))
-    result, told = fitted(X, "gaussian", method=method, max_iter=60)
-    assert told == []
+    result, warned = fitted(X, "gaussian", method=method, max_iter=60)
+    assert warned == []
     assert result.noiseless == ()
 
 
 @pytest.mark.parametrize(
     ("family", "n_values"), [("bernoulli", 2), ("ordinal", 3), ("categorical", 3)]
 )
-def test_a_type_for_few_values_is_a_cure(family, n_values):
+def test_discrete_families_are_a_remedy(family, n_values):
     X = table()[1]
     if n_values > 2:
         X[:200, 0] *= 2.0
@@ -105,13 +105,13 @@ def test_the_message_names_a_few_items():
 
 
 @pytest.mark.parametrize("family", ["negative-binomial", "zero-inflated-poisson"])
-def test_counts_that_end_as_poisson_counts_are_told_without_a_warning(family):
+def test_counts_fitted_as_poisson_are_described_without_a_warning(family):
     rng = np.random.default_rng(0)
     means = np.exp(1.0 + (rng.random((500, 1)) < 0.5) + np.zeros(4))
     X = rng.poisson(means).astype(float)
     X[:, 0] = rng.binomial(10, means[:, 0] / 10.0)
-    result, told = fitted(X, family)
-    assert told == []
+    result, warned = fitted(X, family)
+    assert warned == []
     assert list_concerns(result) == []
     (sentence,) = (text for text in describe_fit(result) if "are fitted as" in text)
     n_ended = int((result.dispersion < 2e-5).sum())

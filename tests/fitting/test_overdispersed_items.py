@@ -1,4 +1,4 @@
-"""Fits of Poisson items say so where counts vary more than that, and name the cure."""
+"""Overdispersed Poisson items: warning and advice."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def fitted(X, **settings):
 
 
 @pytest.mark.parametrize("method", ["em", "saem"])
-def test_a_fit_names_the_items_and_the_cure(method):
+def test_a_fit_names_the_items_and_the_remedy(method):
     X = counts(3.0, plain=(3,))
-    result, told = fitted(X, method=method)
+    result, warned = fitted(X, method=method)
     varied = result.overdispersed
     assert list(varied) == [f"item_{j}" for j in range(8) if j != 3]
     assert min(varied.values()) > 1.3
-    assert told == [str(overdispersion_message(result))]
-    assert "fit again with family={'item_0': 'negative-binomial', 'item_1': " in told[0]
+    assert warned == [str(overdispersion_message(result))]
+    assert "fit again with family={'item_0': 'negative-binomial', 'item_1': " in warned[0]
     again, quiet = fitted(X, family=dict.fromkeys(varied, "negative-binomial"))
     assert quiet == []
     assert again.log_likelihood > result.log_likelihood + 200 or method == "saem"

@@ -1,3 +1,5 @@
+"""Validation of settings, and warnings before and after Stage I."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -20,21 +22,21 @@ def task_of(n_items, n_latents, **settings):
     return read_task(table, None, DCRL(n_latents, **settings).get_params())
 
 
-def test_one_item_is_never_said_to_identify_a_latent():
-    with pytest.raises(SettingError) as refused:
+def test_one_item_identifies_no_latent():
+    with pytest.raises(SettingError) as caught:
         task_of(1, 2)
-    assert str(refused.value) == (
+    assert str(caught.value) == (
         "n_latents=2 is more than the 1 item of the table, and each latent needs at least one "
         "item of its own; add items: even one latent needs 3 items to be identified"
     )
-    with pytest.warns(IdentifiabilityWarning) as told:
+    with pytest.warns(IdentifiabilityWarning) as caught:
         task_of(1, 1)
-    assert str(told[0].message) == (
+    assert str(caught[0].message) == (
         "1 latent cannot be identified from 1 item: at least 3 are needed; add items"
     )
 
 
-def test_the_most_that_is_offered_is_accepted_without_a_warning():
+def test_the_advised_number_of_latents_is_accepted_without_a_warning():
     with pytest.raises(SettingError, match="use at most n_latents=2, which 5 items can identify"):
         task_of(5, 6)
     assert task_of(5, 2).n_latents == 2
@@ -48,10 +50,10 @@ def test_the_most_that_is_offered_is_accepted_without_a_warning():
         Knowledge(tiers=[("Z1",), ("Z2",)]),
     ],
 )
-def test_knowledge_of_latents_that_the_fit_will_name_is_warned_of(known):
-    with pytest.warns(KnowledgeWarning) as told:
+def test_knowledge_about_latents_without_q_warns(known):
+    with pytest.warns(KnowledgeWarning) as caught:
         task_of(6, 2, knowledge=known)
-    assert str(told[0].message) == (
+    assert str(caught[0].message) == (
         "the prior knowledge names the latent Z1, but without a Q-matrix the fit orders the "
         "latents by the strength of their loadings, and the knowledge applies to whichever latent "
         "is called Z1; fit without it, inspect the estimated Q, and give q_matrix with names "
@@ -62,15 +64,18 @@ def test_knowledge_of_latents_that_the_fit_will_name_is_warned_of(known):
     task_of(6, 2, knowledge=known, q_matrix=q)
 
 
-def test_knowledge_of_all_pairs_alike_needs_no_names():
+def test_knowledge_about_all_pairs_needs_no_q():
     task_of(6, 2, knowledge=Knowledge(forbidden=[("Z1", "Z2"), ("Z2", "Z1")]))
 
 
-def test_starts_that_were_all_stopped_are_not_said_to_have_settled():
+def test_starts_that_did_not_converge_are_reported():
     rng = np.random.default_rng(2)
     states = rng.integers(0, 2, (800, 2))
     x = (rng.random((800, 8)) < 0.2 + 0.6 * np.tile(states, 4)).astype(float)
-    with pytest.warns(ConvergenceWarning, match="had not settled after max_iter=1 step; raise"):
+    with pytest.warns(
+        ConvergenceWarning,
+        match=r"did not converge in 1 iteration \(max_iter=1\); increase max_iter",
+    ):
         result = DCRL(2, max_iter=1, n_starts=2, random_state=0).fit(x).result_
     assert result.all_starts_stopped
     sentences = [text for text in map(str, list_concerns(result)) if "converge" in text]

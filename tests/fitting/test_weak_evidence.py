@@ -1,3 +1,5 @@
+"""Warnings about few rows, low information and unused latents."""
+
 from __future__ import annotations
 
 import warnings
@@ -25,7 +27,7 @@ def items(n_items: int) -> MeasurementParameters:
 
 
 def warned(n_rows: float, entries: np.ndarray, *, ratio: float = 0.8, observed=None) -> list[str]:
-    """Return what is said of two latents in a chain and so many rows."""
+    """Return the warnings for two latents in a chain."""
     observed = np.ones(len(entries)) if observed is None else observed
     needs = Needs.of(n_rows, observed, entries, (2, 2), CHAIN)
     with warnings.catch_warnings(record=True) as caught:
@@ -53,7 +55,7 @@ def test_rows_are_few_for_one_items_coefficients():
         "29 rows are few for 2 coefficients of an item; they and the graph are unreliable; add rows"
     ]
     assert warned(30, given) == []
-    # A latent that may be chosen has to be judged, chosen or not.
+    # Entries of Q that may be selected count like selected ones.
     assert warned(44, np.full((8, 2), -1, dtype=np.int8)) == [
         "44 rows are few for 3 coefficients that an item may have; Q and the graph are unreliable; "
         "add rows or use fewer latents"
@@ -68,7 +70,7 @@ def test_rows_that_did_not_observe_an_item_do_not_count_for_it():
     assert warned(400, given, observed=gappy) == []
 
 
-def test_latents_that_are_hardly_seen_leave_few_rows_for_the_graph():
+def test_low_information_leaves_few_effective_rows_for_the_graph():
     given = np.array(items(8).q_matrix)
     assert warned(50, given, ratio=0.1) == [
         "the effective sample size for the dependence among the latents is 5 rows, few for 3 "
@@ -78,7 +80,7 @@ def test_latents_that_are_hardly_seen_leave_few_rows_for_the_graph():
 
 
 @pytest.mark.parametrize("ratio", [0.01, 0.049])
-def test_little_information_is_said_once(ratio):
+def test_low_information_warns_once(ratio):
     (sentence,) = warned(50, np.array(items(8).q_matrix), ratio=ratio)
     assert sentence.startswith("low information ratio: the items carry")
 

@@ -1,4 +1,4 @@
-"""n_latents="auto": which number is taken, and that the fit says why."""
+"""n_latents="auto": the selected number and its reason."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import pytest
 from hidag import DCRL, design, fit_statistics, load, simulate
 from hidag.exceptions import HidagWarning
 from hidag.fitting.information_criteria import count_parameters, information_criteria
-from hidag.fitting.number_of_latents import JudgedFit, choose_number
+from hidag.fitting.number_of_latents import ComparedFit, choose_number
 from hidag.initialization.factor_count import FactorCount
 
 
 def count(parallel: int, bic: int, most: int = 8) -> FactorCount:
-    """Return a count in which the two criteria say what they are told to."""
+    """Return a count in which the two criteria select given numbers."""
     noise = np.full(most, 0.5)
     eigenvalues = np.where(np.arange(1, most + 1) <= parallel, 1.0, 0.1)
     return FactorCount(eigenvalues, noise, np.abs(np.arange(most + 1.0) - bic), 100.0)
 
 
-def test_where_the_correlations_agree_nothing_is_fitted():
-    def never(k: int, strength: float | None) -> JudgedFit:
+def test_agreeing_correlations_need_no_fits():
+    def never(k: int, strength: float | None) -> ComparedFit:
         raise AssertionError(k)
 
     assert choose_number(count(4, 4), never).n_latents == 4
@@ -31,115 +31,112 @@ def test_where_the_correlations_agree_nothing_is_fitted():
 @pytest.mark.parametrize(
     ("bic", "chosen", "fitted"),
     [
-        # Parallel analysis is believed up to a near tie, and then not.
+        # The count stands up to a near tie of BIC.
         ({5: 20.0, 4: 10.0}, 5, [5, 4]),
         ({5: 20.1, 4: 10.0, 3: 8.0}, 4, [5, 4, 3]),
         ({5: 20.1, 4: 10.0, 3: -1.0}, 3, [5, 4, 3]),
     ],
 )
-def test_where_they_do_not_fits_may_do_with_fewer(bic, chosen, fitted):
+def test_fits_may_lower_the_count(bic, chosen, fitted):
     asked = []
 
-    def fit_of(k: int, strength: float | None) -> JudgedFit:
+    def fit_of(k: int, strength: float | None) -> ComparedFit:
         asked.append(k)
-        return JudgedFit(bic[k], 3.0)
+        return ComparedFit(bic[k], 3.0)
 
     choice = choose_number(count(5, 3), fit_of)
     assert (choice.n_latents, asked) == (chosen, fitted)
 
 
-def test_the_reason_tells_by_how_much_each_number_is_behind():
+def test_the_reason_has_the_bic_differences():
     bic = {5: 30.0, 4: 10.0, 3: 50.0}
-    assert choose_number(count(5, 3), lambda k, strength: JudgedFit(bic[k], 3.0)).reason == (
-        "parallel analysis says 5, factor BIC 3; the largest spectral gap is after 5; of fits, 4 "
-        "is the largest number with a BIC within 10 of the best (the best: 4; behind it: 5 by "
-        "20.0, 3 by 40.0)"
+    assert choose_number(count(5, 3), lambda k, strength: ComparedFit(bic[k], 3.0)).reason == (
+        "parallel analysis selects 5 and factor BIC 3; the largest spectral gap is after 5; 4 is "
+        "the largest number of latents with a BIC within 10 of the best (best: 4; differences: 5: "
+        "+20.0, 3: +40.0)"
     )
 
 
-def test_the_reason_tells_which_criterion_ended_at_the_most_that_was_looked_at():
+def test_the_reason_marks_the_largest_number_considered():
     assert count(8, 3).describe() == (
-        "parallel analysis says 8, the most that was looked at, factor BIC 3; the largest spectral "
-        "gap is after 1"
+        "parallel analysis selects 8 (the largest number considered) and factor BIC 3; the largest "
+        "spectral gap is after 1"
     )
-    assert "factor BIC 8, the most that was looked at; the" in count(3, 8).describe()
-    assert "looked at" not in count(7, 3).describe()
+    assert "factor BIC 8 (the largest number considered); the" in count(3, 8).describe()
+    assert "considered" not in count(7, 3).describe()
 
 
-def test_there_are_never_many_fits_and_far_too_many_latents_are_left_quickly():
+def test_steps_down_double_and_the_number_of_fits_is_bounded():
     asked = []
 
-    def fit_of(k: int, strength: float | None) -> JudgedFit:
+    def fit_of(k: int, strength: float | None) -> ComparedFit:
         asked.append(k)
-        return JudgedFit(20.0 * k, 3.0)
+        return ComparedFit(20.0 * k, 3.0)
 
     assert choose_number(count(8, 1), fit_of).n_latents == 1
     assert asked == [8, 7, 5, 1]
 
 
-def test_a_number_does_not_lose_for_a_stronger_penalty_than_the_best_ones():
-    # Two latents are ahead only until three have had their penalty.
+def test_a_number_is_also_fitted_with_the_weaker_penalty_of_the_best():
+    # Two latents have the smaller BIC until three are fitted with the same penalty.
     bic = {(3, 5.0): 40.0, (2, 3.0): 20.0, (3, 3.0): 10.0}
     learned, asked = {3: 5.0, 2: 3.0}, []
 
-    def fit_of(k: int, strength: float | None) -> JudgedFit:
+    def fit_of(k: int, strength: float | None) -> ComparedFit:
         asked.append((k, strength))
         used = learned[k] if strength is None else strength
-        return JudgedFit(bic[k, used], used)
+        return ComparedFit(bic[k, used], used)
 
     choice = choose_number(count(3, 2), fit_of)
     assert (choice.n_latents, asked) == (3, [(3, None), (2, None), (3, 3.0)])
-    assert choice.reason.endswith("(the best: 3; behind it: 2 by 10.0)")
+    assert choice.reason.endswith("(best: 3; differences: 2: +10.0)")
 
 
 def test_without_a_likelihood_parallel_analysis_decides():
-    choice = choose_number(count(6, 3), lambda k, strength: JudgedFit(float("nan"), 3.0))
+    choice = choose_number(count(6, 3), lambda k, strength: ComparedFit(float("nan"), 3.0))
     assert choice.n_latents == 6
-    assert choice.reason.endswith("fits of 6 latents have no likelihood to compare")
+    assert choice.reason.endswith("fits with 6 latents have no likelihood to compare")
 
 
 def weak_fits(bic: dict[int, float], idle: dict[int, int], asked: list[int]):
-    """Return a function that fits items which hardly show their latents."""
+    """Return a function that fits items with a low information ratio."""
 
-    def fit_of(k: int, strength: float | None) -> JudgedFit:
+    def fit_of(k: int, strength: float | None) -> ComparedFit:
         asked.append(k)
-        return JudgedFit(bic[k], 3.0, 40, 0.06, k - idle.get(k, 0))
+        return ComparedFit(bic[k], 3.0, 40, 0.06, k - idle.get(k, 0))
 
     return fit_of
 
 
-def test_where_items_hardly_show_latents_fits_may_add():
+def test_with_low_information_fits_may_raise_the_count():
     asked: list[int] = []
     bic = {3: 40.0, 4: 30.0, 5: 20.0, 6: 8.0, 7: 10.1, 8: 25.0}
     choice = choose_number(count(5, 2), weak_fits(bic, {}, asked))
     assert (choice.n_latents, asked) == (6, [5, 6, 7, 8, 4])
     assert choice.reason == (
-        "parallel analysis says 5, factor BIC 2; the largest spectral gap is after 5; items carry "
-        "6% of the latents' information, where fits count for more than correlations; by BIC at "
-        "that share of the rows 6 latents with at least 2 items are the best (the best: 6; behind "
-        "it: 8 by 17.0, 7 by 2.1, 5 by 12.0, 4 by 22.0)"
+        "parallel analysis selects 5 and factor BIC 2; the largest spectral gap is after 5; the "
+        "information ratio is 6%, so that fits decide: at this share of the rows, and counting "
+        "latents with at least 2 items, 6 has the smallest BIC (best: 6; differences: 8: +17.0, "
+        "7: +2.1, 5: +12.0, 4: +22.0)"
     )
 
 
-def test_where_fits_are_level_there_the_larger_number_is_taken():
+def test_with_low_information_the_largest_of_tied_numbers_is_selected():
     bic = dict.fromkeys(range(1, 9), 40.0) | {4: 20.0, 5: 22.0}
     choice = choose_number(count(5, 2), weak_fits(bic, {}, []))
     assert choice.n_latents == 5
-    assert (
-        "5 latents with at least 2 items are, of those within 2 of the best, the largest "
-        in choice.reason
-    )
+    assert "5 is the largest number with a BIC within 2 of the best" in choice.reason
     assert choose_number(count(5, 2), weak_fits(bic | {5: 22.1}, {}, [])).n_latents == 4
 
 
-def test_latents_that_hardly_have_items_there_are_not_counted():
+def test_with_low_information_inactive_latents_do_not_count():
     asked: list[int] = []
     bic = dict.fromkeys(range(1, 9), 30.0) | {5: 20.0}
     assert choose_number(count(5, 2), weak_fits(bic, {5: 2}, asked)).n_latents == 3
     assert asked == [5, 6, 7, 4, 3]
 
 
-def test_fits_that_get_better_and_better_end():
+def test_the_number_of_fits_is_bounded_while_bic_improves():
     asked: list[int] = []
     bic = {k: -20.0 * k for k in range(1, 20)}
     assert choose_number(count(3, 2, most=19), weak_fits(bic, {}, asked)).n_latents == 10
@@ -152,12 +149,12 @@ def data():
     return simulate(truth, 800, rng=2)
 
 
-def test_a_fit_chooses_the_number_and_keeps_the_reason(data, tmp_path):
+def test_a_fit_selects_the_number_and_stores_the_reason(data, tmp_path):
     model = DCRL("auto", family="gaussian", random_state=3).fit(data.X)
     assert model.q_matrix_.shape == (15, 5)
     assert model.result_.settings["n_latents"] == "auto"
     assert model.result_.n_latents_reason == (
-        "parallel analysis and factor BIC both say 5; the largest spectral gap is after 5"
+        "parallel analysis and factor BIC both select 5; the largest spectral gap is after 5"
     )
     same = DCRL(5, family="gaussian", random_state=3).fit(data.X)
     assert np.array_equal(model.loadings_, same.loadings_)
@@ -168,27 +165,29 @@ def test_a_fit_chooses_the_number_and_keeps_the_reason(data, tmp_path):
     assert again.n_latents_reason == model.result_.n_latents_reason
 
 
-def test_other_settings_can_tell_the_number(data):
+def test_other_settings_imply_the_number(data):
     fixed = {"family": "gaussian", "random_state": 0, "n_starts": 1, "max_iter": 3}
-    for told, reason in (
-        ({"q_matrix": data.truth.q_matrix}, "as many as the Q-matrix has columns"),
-        ({"latent_names": list("abc")}, "as many as there are names"),
-        ({"levels": [2, 2]}, "as many as there are numbers of levels"),
+    for implied, reason in (
+        ({"q_matrix": data.truth.q_matrix}, "the Q-matrix has 5 columns"),
+        ({"latent_names": list("abc")}, "the names of 3 latents are given"),
+        ({"levels": [2, 2]}, "the levels of 2 latents are given"),
     ):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = DCRL("auto", **fixed, **told).fit(data.X)
+            model = DCRL("auto", **fixed, **implied).fit(data.X)
         assert model.result_.n_latents_reason == reason
-        assert model.q_matrix_.shape[1] == len(next(iter(told.values()))) or "q_matrix" in told
+        assert (
+            model.q_matrix_.shape[1] == len(next(iter(implied.values()))) or "q_matrix" in implied
+        )
 
 
-def test_the_fit_that_is_kept_warns():
+def test_the_selected_fit_warns():
     values = np.random.default_rng(4).normal(size=(20, 30))
     with pytest.warns(HidagWarning, match="20 rows are few for"):
         DCRL("auto", family="gaussian", random_state=0).fit(values)
 
 
-def test_criteria_count_what_is_free(data):
+def test_criteria_count_free_parameters(data):
     result = DCRL(5, family="gaussian", random_state=0, law="saturated").fit(data.X).result_
     n_loadings = int(result.q_matrix.sum())
     assert count_parameters(result) == 15 + 15 + n_loadings + 31
@@ -200,7 +199,7 @@ def test_criteria_count_what_is_free(data):
         5, family="gaussian", random_state=0, q_matrix=data.truth.q_matrix, n_starts=1
     ).fit(data.X)
     fixed = information_criteria(given.result_)
-    # Nothing of Q was chosen, so nothing is paid for choosing.
+    # A given Q has no EBIC term.
     assert fixed.ebic == fixed.bic
     assert information_criteria(result, 1600.0).bic > found.bic
 

@@ -1,4 +1,4 @@
-"""How many latents the correlations speak for."""
+"""Number of common factors in the correlations."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ def test_noise_has_one_latent_and_says_so():
     assert found.no_common_factor
     assert (found.by_parallel_analysis, found.by_factor_bic, found.by_gap) == (1, 1, 1)
     assert found.describe() == (
-        "hardly anything joins the items beyond chance, and 1 is the fewest there can be"
+        "the correlations are consistent with independent items, and 1 is the minimum"
     )
 
 
-def test_criteria_that_disagree_are_told_apart():
+def test_criteria_that_disagree():
     found = FactorCount(
         np.array([3.0, 1.0, 0.5, 0.01]),
         np.array([0.3, 0.2, 0.1, 0.05]),
@@ -75,7 +75,7 @@ def test_criteria_that_disagree_are_told_apart():
         500.0,
     )
     assert found.describe() == (
-        "parallel analysis says 3, factor BIC 2; the largest spectral gap is after 3"
+        "parallel analysis selects 3 and factor BIC 2; the largest spectral gap is after 3"
     )
     assert found.span == (2, 3)
     assert found.gaps == pytest.approx([3.0, 2.0, 10.0])
@@ -108,5 +108,5 @@ def test_a_count_that_ends_at_the_most_that_was_looked_at_says_so() -> None:
     x = causes[:, [0, 0, 1, 1]] + rng.normal(0, 0.5, (800, 4))
     found = count_factors(x, ["gaussian"] * 4)
     assert found.describe() == (
-        "parallel analysis and factor BIC both say 1, the most that was looked at"
+        "parallel analysis and factor BIC both select 1 (the largest number considered)"
     )
