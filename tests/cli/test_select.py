@@ -40,7 +40,7 @@ def test_fit_with_a_chosen_number_says_why(hidag, table):
     ran = hidag("fit", table, "--latents", "auto", "--seed", 1)
     assert ran.exit_code == 0, ran.stderr
     assert (
-        "number of latents: 2, as parallel analysis and factor BIC both say 2; the largest "
+        "number of latents: 2, as parallel analysis and factor BIC both select 2; the largest "
         "spectral gap is after 2"
     ) in ran.stdout
 
@@ -54,8 +54,8 @@ def test_fit_with_a_chosen_number_says_why(hidag, table):
         ),
         (
             ("select", "--latents", "2..9"),
-            "latents go up to 9, more than the 8 items of the table; each latent needs items of "
-            "its own: ask for at most 3",
+            "--latents has 9, but each latent needs at least one of the 8 items; use at most 3, "
+            "the number that 8 items can identify",
         ),
         (
             ("select", "--penalty-strengths", "1,much"),

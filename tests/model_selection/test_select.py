@@ -163,7 +163,8 @@ def with_bic(one: Candidate, n_latents: int, more: float) -> Candidate:
             -9.0,
             5,
             "5 latents: parallel analysis and factor BIC select 5, and BIC is smaller for 4 by "
-            "only 9.0, a near tie. Other criteria differ: AIC selects 4, BIC selects 4, EBIC selects 4.",
+            "only 9.0, a near tie. Other criteria differ: AIC selects 4, BIC selects 4, "
+            "EBIC selects 4.",
         ),
         (
             4,
