@@ -11,7 +11,7 @@ def test_select_prints_a_table_and_writes_it(hidag, table, tmp_path):
     out = tmp_path / "numbers"
     ran = hidag("select", table, "--latents", "1..3", "--folds", 0, "--out", out, "--seed", 1)
     assert ran.exit_code == 0, ran.stderr
-    assert "recommended: 2 latents, by" in ran.stdout
+    assert "recommended: 2 latents: BIC is smaller than for" in ran.stdout
     assert "fitting 2 latents" in ran.stdout
     assert sorted(p.name for p in out.iterdir()) == [
         "selection.csv",
