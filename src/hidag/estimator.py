@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from functools import wraps
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ from hidag.strategy.measurement import Measurement
 from hidag.structure.knowledge import Knowledge
 
 Array = NDArray[np.float64]
+Init = TypeVar("Init", bound=Callable[..., None])
 logger = logging.getLogger("hidag")
 
 
@@ -147,6 +149,18 @@ class FittedModel(TransformerMixin):  # type: ignore[misc]
         return np.array(self.result_.latent_names, dtype=object)
 
 
+def _accept_former_names(init: Init) -> Init:
+    """Return the constructor with ``score`` as another keyword for ``graph_score``."""
+
+    @wraps(init)
+    def accept(self: DCRL, *args: Any, **settings: Any) -> None:
+        if "score" in settings:
+            settings["graph_score"] = settings.pop("score")
+        init(self, *args, **settings)
+
+    return cast("Init", accept)
+
+
 class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
     """Discrete causal representation learning.
 
@@ -258,6 +272,7 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
     _initial_values: InitialValues | None = None
     _map_knowledge: Callable[[Measurement], Knowledge | None] | None = None
 
+    @_accept_former_names
     def __init__(  # noqa: PLR0913
         self,
         n_latents: int | str,
@@ -286,10 +301,7 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         random_state: Any = None,
         verbose: int = 0,
         observer: Callable[[Progress], None] | None = None,
-        **former: Any,
     ) -> None:
-        if former:
-            graph_score = _graph_score(former)
         self.n_latents = n_latents
         self.levels = levels
         self.effects = effects
@@ -381,11 +393,3 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = True
         tags.non_deterministic = False
         return tags
-
-
-def _graph_score(former: dict[str, Any]) -> Any:
-    """Return the value of the keyword ``score``, the former name of ``graph_score``."""
-    unknown = [name for name in former if name != "score"]
-    if unknown:
-        raise TypeError(f"DCRL.__init__() got an unexpected keyword argument {unknown[0]!r}")
-    return former["score"]
