@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidag import DCRL, load, survey_weights
+from hidag import DCRL, design, load, survey_weights
+from hidag.data.missingness_patterns import collapse_rows
 from hidag.em.design_data import WorkingData
 from hidag.em.e_step import run_e_step
 from hidag.em.information import observed_information
@@ -263,3 +264,27 @@ def test_items_without_variation_in_weighted_rows_are_an_error(tables):
     table[5:, 0] = 1.0
     with pytest.raises(DataError, match="item 'item_0' is 1 in all observed rows"):
         DCRL(K, family=FAMILIES).fit(table, sample_weight=weights)
+
+
+def test_repeated_rows_and_weights_give_the_same_bits():
+    truth = design("Tree-5", "Q1", "bernoulli", design="research-code", rng=1)
+    repeated = np.array(simulate(truth, 5000, rng=2).X)
+    rows, counts = np.unique(repeated, axis=0, return_counts=True)
+    assert len(rows) < 0.8 * len(repeated)
+    settings = {"family": "bernoulli", "random_state": 0}
+    whole = DCRL(5, **settings).fit(repeated)
+    weighted = DCRL(5, **settings).fit(rows, sample_weight=counts)
+    assert np.array_equal(whole.q_matrix_, weighted.q_matrix_)
+    assert whole.graph_ == weighted.graph_
+    assert np.array_equal(whole.loadings_, weighted.loadings_)
+    assert whole.log_likelihood_ == pytest.approx(weighted.log_likelihood_, rel=1e-12)
+
+
+def test_distinct_rows_are_kept_and_equal_rows_are_added_up():
+    values = np.array([[1.0, np.nan], [0.0, 2.0], [1.0, np.nan], [-0.0, 2.0], [3.0, 0.0]])
+    rows, weights = collapse_rows(values)
+    found = {tuple(np.nan_to_num(row, nan=-1.0)): w for row, w in zip(rows, weights, strict=True)}
+    assert found == {(1.0, -1.0): 2.0, (0.0, 2.0): 2.0, (3.0, 0.0): 1.0}
+    assert collapse_rows(values, np.arange(5.0))[1].sum() == 10.0
+    distinct = values[[0, 1, 4]]
+    assert collapse_rows(distinct)[0] is distinct

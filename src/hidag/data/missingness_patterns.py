@@ -76,6 +76,28 @@ def canonical_order(
     return np.argsort(_scatter_copies(row), kind="stable"), np.lexsort((last, column))
 
 
+def collapse_rows(
+    values: NDArray[np.float64], weights: NDArray[np.float64] | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    """Return the distinct rows of a table and the sums of their weights.
+
+    A row that occurs twice and a row of weight 2 become the same. Missing cells are equal. The
+    table itself comes back if all rows are distinct.
+
+    Parameters
+    ----------
+    values : ndarray, shape (N, J)
+    weights : ndarray, shape (N,), or None
+    """
+    rows = np.column_stack([_as_bits(column) for column in values.T])
+    keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.itemsize * rows.shape[1])))
+    _, first, place = np.unique(keys.ravel(), return_index=True, return_inverse=True)
+    if len(first) == len(values):
+        return values, weights
+    totals = np.bincount(place.ravel(), weights, minlength=len(first))
+    return values[first], totals.astype(np.float64)
+
+
 def _scatter_copies(colours: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return colours in which every copy except the first has a colour of its own."""
     order = np.argsort(colours, kind="stable")

@@ -325,15 +325,26 @@ class WorkingData:
         return cls.from_values(values, parameters.families, units=(shift, scale), weights=weights)
 
     def first_rows(self, n_rows: int) -> WorkingData:
-        """Return the data of the first rows only, in the same units.
+        """Return the data of a sample of rows, in the same units.
 
-        Rows are in canonical order, so that the first ones are a random sample.
+        Rows are in canonical order, so that the first ones are a random sample. Weighted rows are
+        sampled systematically in proportion to their weights, as if they were repeated.
         """
         if n_rows >= self.n_samples:
             return self
-        extended = self.extended[:n_rows]
-        observed = None if self.observed is None else self.observed[:n_rows]
-        weights = None if self.weights is None else self.weights[:n_rows]
+        rows: slice | NDArray[np.intp] = slice(n_rows)
+        weights = None
+        if self.weights is not None:
+            ends = np.cumsum(self.weights)
+            ticks = (np.arange(n_rows) + 0.5) * (ends[-1] / n_rows)
+            rows, counts = np.unique(
+                np.minimum(np.searchsorted(ends, ticks), len(ends) - 1), return_counts=True
+            )
+            share = min(1.0, float(ends[-1]) / n_rows)
+            weights = np.asarray(share * counts, dtype=np.float64)
+            n_rows = len(rows)
+        extended = self.extended[rows]
+        observed = None if self.observed is None else self.observed[rows]
         total = float(n_rows) if weights is None else float(weights.sum())
         seen = np.full(self.n_items, total)
         if observed is not None:
@@ -344,9 +355,9 @@ class WorkingData:
         def summary(item: int) -> Array:
             family = family_named(self.families[item])
             columns = self.columns.of(family, np.array([item]))[..., 0]
-            rows = slice(None) if observed is None else observed[:, item] == 1
-            counts = None if weights is None else weights[rows]
-            return family.base_statistics(family.from_working(x[rows][:, columns].T), counts)
+            seen = slice(None) if observed is None else observed[:, item] == 1
+            counts = None if weights is None else weights[seen]
+            return family.base_statistics(family.from_working(x[seen][:, columns].T), counts)
 
         return replace(
             self,

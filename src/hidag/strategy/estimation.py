@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.data.missingness_patterns import canonical_order
+from hidag.data.missingness_patterns import canonical_order, collapse_rows
 from hidag.em.design_data import WorkingData
 from hidag.em.m_step import Basis, allowed_coefficients
 from hidag.em.problem import Schedule
@@ -158,9 +158,13 @@ def estimate_measurement(
     start : (MeasurementParameters, ndarray of shape (S,)), optional
         Starting point in the user's order and units, instead of all other starts.
     """
-    n_samples, n_items = values.shape
+    n_items = values.shape[1]
     estimated = settings.q_entries is None
-    chosen = settings.resolved(n_samples, n_items)
+    collapsed = collapse_rows(values, weights)
+    chosen = settings.resolved(len(collapsed[0]), n_items)
+    if chosen.method == "em":
+        # Each distinct row is needed once; sampled latents need each row.
+        values, weights = collapsed
     space = StateSpace(chosen.levels)
     entries = chosen.q_entries
     if entries is None:
