@@ -19,7 +19,7 @@ from hidag.em.problem import Schedule
 from hidag.fitting.graph_stage import GraphSettings, learn_graph
 from hidag.measurement import default_penalty
 from hidag.metrics import Parts, evaluate
-from hidag.strategy.estimation import estimate_measurement
+from hidag.strategy.estimation import StageOneSettings, estimate_measurement
 
 LINK = {"research-code": {"poisson": "poisson-identity"}, "text": {}}
 LAWS = ("saturated", "network")
@@ -28,15 +28,9 @@ SIZES = ("N", "N/2", "N/4", "r N", "auto")
 
 def distances(truth, X, family: str, law: str, seed: int) -> tuple[dict[str, float], float]:
     n_samples, n_items = X.shape
-    measured = estimate_measurement(
-        X,
-        (family,) * n_items,
-        truth.law.space.levels,
-        penalty=default_penalty("tlp", n_samples, truth.n_latents),
-        schedule=Schedule(),
-        seed=seed,
-        law=law,
-    )
+    penalty = default_penalty("tlp", n_samples, truth.n_latents)
+    settings = StageOneSettings(truth.law.space.levels, penalty, Schedule(), law=law, seed=seed)
+    measured = estimate_measurement(X, (family,) * n_items, settings)
     ratio = measured.information_ratio()
     out = {}
     for name, size in zip(SIZES, ("all", 0.5, 0.25, max(ratio, 1e-3), "auto"), strict=True):

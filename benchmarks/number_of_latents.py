@@ -54,8 +54,8 @@ OF_FITS = ("select", "BIC", "EBIC")
 ALL_MODELS = ("Chain-5", "Tree-5", "Model-5", "Chain-10", "Tree-10", "Model-7", "Model-8")
 #: How many latents fewer than the truth has are fitted for the yardstick.
 FEWER = (1, 2, 3)
-#: Criteria by which fits are held against one from the truth; "rule" is BIC at the rows that items
-#: are worth, by our fit with the right number.
+#: Criteria that are compared with those of a fit from the truth; "rule" is BIC at r N rows, with r
+#: of our fit with the right number.
 YARDSTICKS = ("bic", "ebic", "rule")
 #: Prices of a parameter that are looked at afterwards: from AIC's to beyond log N.
 PRICES = np.arange(2.0, 9.0, 0.1)

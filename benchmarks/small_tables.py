@@ -31,7 +31,7 @@ from hidag.simulation import Truth, random_law, random_q, tree_dag
 
 CELLS = ((2, 9, 200), (3, 9, 300), (3, 12, 500), (4, 12, 300), (4, 15, 500))
 KINDS = ("strong", "spread", "traits")
-#: Correlation of two traits, and how much of a loading a standard deviation of one is worth.
+#: Correlation of two traits, and the share of a loading per standard deviation of a trait.
 TRAIT_CORRELATION, TRAIT_SHARE = 0.4, 0.5
 NUMBERS = ("parallel", "factor BIC", "EBIC", "BIC", "own", "select")
 STRENGTHS = ("learned", "+0", "+log(K)/2", "+1", "+2")
