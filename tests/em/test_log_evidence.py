@@ -60,9 +60,9 @@ def test_loadings_cost_less_with_less_information():
 
 def test_loadings_of_one_size_cost_less_than_tiny_and_huge_ones():
     information = information_of(4, 2, 30.0)
-    alike = items_with([[1, 0], [1.1, 0], [0, 0.9], [0, 1]])
+    similar = items_with([[1, 0], [1.1, 0], [0, 0.9], [0, 1]])
     mixed = items_with([[0.2, 0], [3.4, 0], [0, 0.3], [0, 0.1]])
-    assert log_evidence(alike, information, np.ones(4), ALL_OPTIONAL) > 2 + log_evidence(
+    assert log_evidence(similar, information, np.ones(4), ALL_OPTIONAL) > 2 + log_evidence(
         mixed, information, np.ones(4), ALL_OPTIONAL
     )
 

@@ -163,10 +163,10 @@ def test_figures_and_page_show_no_missing_number(fitted, unsummed, tmp_path):
     assert plot_trace(fitted.result_) is not None
     page = tmp_path / "report.html"
     write_report(unsummed, page)
-    words = re.sub(r"<(style|script|svg).*?</\1>|<[^>]*>", " ", page.read_text("utf-8"), flags=re.S)
-    words = re.sub(r"data:\S+", " ", words)
-    assert "the log-likelihood was not computed" in words
-    found = [words[m.start() - 40 : m.end() + 20] for m in NO_NUMBER.finditer(words)]
+    text = re.sub(r"<(style|script|svg).*?</\1>|<[^>]*>", " ", page.read_text("utf-8"), flags=re.S)
+    text = re.sub(r"data:\S+", " ", text)
+    assert "the log-likelihood was not computed" in text
+    found = [text[m.start() - 40 : m.end() + 20] for m in NO_NUMBER.finditer(text)]
     assert found == []
 
 
@@ -199,7 +199,7 @@ def test_the_command_fits_and_shows_no_missing_number(table, tmp_path, configure
 
 def test_an_impossible_search_is_refused_before_estimation(table, monkeypatch):
     def work(*_, **__):
-        raise AssertionError("Stage I has begun")
+        raise AssertionError("Stage I was started")
 
     monkeypatch.setattr("hidag.fitting.stages.estimate_measurement", work)
     with pytest.raises(GraphError) as caught:

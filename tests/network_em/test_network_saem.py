@@ -40,7 +40,7 @@ DISPERSIONS = {
     "zero-inflated-poisson": 0.25,
 }
 both_kinds = pytest.mark.parametrize("names", [FAMILIES, SEVERAL], ids=["one", "several"])
-#: Two parents with different effects: an order of bits taken the wrong way round shows.
+#: Two parents with different effects: a reversed order of bits changes the result.
 LAW = NetworkLaw(
     StateSpace.binary(4),
     ((2,), (), (1,), (2, 0)),

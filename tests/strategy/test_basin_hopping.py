@@ -1,4 +1,4 @@
-"""Hops from an end: what they begin with, that they lead out of traps, and when they stop."""
+"""Basin hopping: start points of the moves, escape from local optima, and termination."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ def setting():
 
 
 def end_from(problem, items, law, parents=((), (0,), (1,))):
-    """Return where items and a law over a graph lead without hops."""
+    """Return the candidate from items and a law over a graph, without moves."""
     allowed = problem.allowed.copy()
     allowed[:, 1:] *= items.loadings != 0
     schedule = replace(problem.schedule, max_iter=30)
-    begun = run_em(
+    first = run_em(
         replace(problem, allowed=allowed, penalty=NO_SPARSITY, schedule=schedule),
         items,
         factorise_counts(law, parents, SPACE),
         law_step=lambda counts: factorise_counts(counts, parents, SPACE),
     )
-    look = Candidate(begun, begun, parents, problem.data, -np.inf)
+    look = Candidate(first, first, parents, problem.data, -np.inf)
     return run_to_convergence(look, problem, silent)
 
 
@@ -73,7 +73,7 @@ def with_a_sum(items):
     return replace(items, intercept=np.zeros(len(loadings)), loadings=1.3 * loadings)
 
 
-def test_hops_lead_from_a_sum_of_latents_to_the_latents():
+def test_moves_recover_latents_from_their_sum():
     even = np.full(SPACE.n_states, 1 / SPACE.n_states)
     below = []
     for seed in (3, 4, 5):
@@ -84,16 +84,16 @@ def test_hops_lead_from_a_sum_of_latents_to_the_latents():
         found = hop_from(end, problem, silent)
         assert found.criterion > right.criterion - 2 * LEAST_GAIN
         assert loading_similarity(found.estimate.parameters, items) > 0.97
-        # Steps of hops that were kept are counted.
+        # Steps of accepted moves are counted.
         assert len(found.estimate.trace) == found.estimate.n_iter >= end.estimate.n_iter
-    # Some laws let EM find the way out by itself, others hold it.
+    # EM alone leaves the local optimum for some laws, not for all.
     assert max(below) > 50.0
 
 
-def test_a_law_that_lost_its_graph_finds_it_when_it_begins_again(setting):
+def test_restart_of_the_law_recovers_its_graph(setting):
     problem, items, law = setting
     right = end_from(problem, items, law)
-    # No dependence at all, and nobody has looked for any.
+    # The law has no edges, and no graph was searched.
     parents = ((),) * K
     alone = run_em(
         problem,
@@ -107,13 +107,13 @@ def test_a_law_that_lost_its_graph_finds_it_when_it_begins_again(setting):
     assert found.criterion > right.criterion - 2 * LEAST_GAIN
 
 
-def test_an_end_that_no_hop_betters_comes_back_as_it_is(setting):
+def test_end_without_improving_moves_is_returned(setting):
     problem, items, law = setting
     right = end_from(problem, items, law)
     assert hop_from(right, problem, silent) is right
 
 
-def test_hops_begin_from_ends_in_turn_until_two_lead_to_the_best(setting, monkeypatch):
+def test_ends_are_tried_until_two_lead_to_the_best(setting, monkeypatch):
     problem, items, law = setting
     right = end_from(problem, items, law)
     mixed = replace(items, loadings=np.roll(items.loadings, 3, axis=0))
@@ -124,21 +124,21 @@ def test_hops_begin_from_ends_in_turn_until_two_lead_to_the_best(setting, monkey
     )
     assert loading_similarity(mixed, items) < SAME_OPTIMUM_COSINE
     lower = replace(right, criterion=right.criterion - 0.5)
-    begun = []
+    started = []
 
     def stay(end, *_):
-        begun.append(end)
+        started.append(end)
         return end
 
     monkeypatch.setattr(basin_hopping, "hop_from", stay)
     assert hop_between_optima([wrong, right, lower, wrong], problem, silent) is right
-    assert begun == [wrong, right, lower]
-    begun.clear()
+    assert started == [wrong, right, lower]
+    started.clear()
     assert hop_between_optima([right, wrong, wrong, wrong, lower], problem, silent) is right
-    assert begun == [right, wrong, wrong, wrong]
+    assert started == [right, wrong, wrong, wrong]
 
 
-def test_items_begin_again_with_their_largest_loadings():
+def test_largest_loadings_of_each_item_stay():
     loadings = np.array(
         [
             [1.0, 0.4, -0.5, 0.1, 0.0, 0.0],
@@ -161,7 +161,7 @@ def test_items_begin_again_with_their_largest_loadings():
     assert largest_loadings(items, allowed, 0.3)[0, 1]
 
 
-def test_steps_of_a_latent_with_more_levels_stay_or_go_together():
+def test_terms_of_a_latent_with_more_levels_are_selected_together():
     terms = Terms.main((3, 2))
     loadings = np.array([[0.1, 1.0, 0.2], [0.1, 0.1, 1.0]])
     items = MeasurementParameters(("bernoulli",) * 2, np.zeros(2), loadings, np.ones(2), terms)
@@ -169,53 +169,53 @@ def test_steps_of_a_latent_with_more_levels_stay_or_go_together():
     np.testing.assert_array_equal(kept, [[True, True, False], [False, False, True]])
 
 
-def told(gains):
-    """Return a hop that gains so much each time, and the list of the criteria it began with."""
+def make_move(gains):
+    """Return a move with the given gains, and the list of the criteria it starts from."""
     left, seen = list(gains), []
 
-    def hop(end, problem, observer):
+    def move(end, problem, observer):
         seen.append(end.criterion)
         return replace(end, criterion=end.criterion + left.pop(0))
 
-    return hop, seen
+    return move, seen
 
 
 @pytest.mark.parametrize(
-    ("of_law", "of_penalty", "n_hops", "gain"),
+    ("of_law", "of_penalty", "n_moves", "gain"),
     [
-        # Each kind fails once in a row: that is all.
+        # Both kinds fail once.
         ([0.5], [-3.0], 2, 0.0),
-        # What gains is kept, and the other kind is asked again.
+        # After a gain the other kind is tried again.
         ([5.0, 0.0], [0.0], 3, 5.0),
         ([0.0, 2.0, 0.0], [7.0, 0.0], 5, 9.0),
         ([9.0] * 5, [9.0] * 5, 10, 90.0),
     ],
 )
-def test_the_two_kinds_take_turns_until_neither_gains(
-    setting, monkeypatch, of_law, of_penalty, n_hops, gain
+def test_two_kinds_of_moves_alternate_until_neither_gains(
+    setting, monkeypatch, of_law, of_penalty, n_moves, gain
 ):
     problem, items, law = setting
     look = end_from(problem, items, law)
-    law_hop, law_seen = told(of_law)
-    penalty_hop, penalty_seen = told(of_penalty)
-    monkeypatch.setattr(basin_hopping, "restart_law", law_hop)
-    monkeypatch.setattr(basin_hopping, "lift_penalty", penalty_hop)
+    law_move, law_seen = make_move(of_law)
+    penalty_move, penalty_seen = make_move(of_penalty)
+    monkeypatch.setattr(basin_hopping, "restart_law", law_move)
+    monkeypatch.setattr(basin_hopping, "lift_penalty", penalty_move)
     found = hop_from(look, problem, silent)
-    assert len(law_seen) + len(penalty_seen) == n_hops <= basin_hopping.MOST_HOPS
+    assert len(law_seen) + len(penalty_seen) == n_moves <= basin_hopping.MOST_MOVES
     assert found.criterion == pytest.approx(look.criterion + gain)
 
 
-def test_without_a_penalty_there_is_none_to_lift(setting, monkeypatch):
+def test_penalty_is_not_lifted_without_a_penalty(setting, monkeypatch):
     problem, items, law = setting
     look = end_from(problem, items, law)
     monkeypatch.setattr(basin_hopping, "lift_penalty", None)
-    hop, seen = told([0.0])
-    monkeypatch.setattr(basin_hopping, "restart_law", hop)
+    move, seen = make_move([0.0])
+    monkeypatch.setattr(basin_hopping, "restart_law", move)
     assert hop_from(look, replace(problem, penalty=NO_SPARSITY), silent) is look
     assert len(seen) == 1
 
 
-def test_a_lifted_penalty_keeps_entries_of_q_that_are_known(setting):
+def test_unpenalised_steps_keep_given_entries_of_q(setting):
     problem, items, law = setting
     right = end_from(problem, items, law)
     known = np.full(Q.shape, -1, dtype=np.int8)

@@ -1,4 +1,4 @@
-"""Conjunctive and disjunctive items: which way round a latent is matters here."""
+"""Conjunctive and disjunctive items, whose model depends on the polarity of latents."""
 
 from __future__ import annotations
 

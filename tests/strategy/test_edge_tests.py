@@ -9,7 +9,7 @@ import pytest
 
 from hidag.latent import LatentCounts
 from hidag.latent.laws import factorise_counts, n_free_probabilities
-from hidag.strategy.observed_likelihood.edge_tests import BEYOND_DOUBT, confirm_edges
+from hidag.strategy.observed_likelihood.edge_tests import CERTAIN_LOSS, confirm_edges
 from hidag.structure import DAG, search_graph
 from hidag.structure.scores import CountScore
 
@@ -30,7 +30,7 @@ def test_factorising_over_a_complete_graph_changes_nothing():
 
 @pytest.fixture(scope="module")
 def noisy():
-    """A chain of latents seen through items that tell little about the third."""
+    """A chain of latents seen through items that are weakly informative about the third."""
     return observed_chain((3.0, 3.0, 1.0), 2000, 1)
 
 
@@ -77,7 +77,7 @@ def test_an_edge_without_support_in_the_data_goes_and_true_ones_stay(noisy):
     assert dropped[0].likelihood_loss < dropped[0].saved
 
 
-def test_an_edge_that_overstated_counts_put_beyond_doubt_is_tested_all_the_same(noisy):
+def test_edge_with_overstated_counts_is_tested(noisy):
     # The same spurious dependence, but the score counts on five times the rows that it should.
     bent = bent_law()
     states = SPACE.states().astype(np.uint8)
@@ -101,7 +101,7 @@ def test_an_edge_that_overstated_counts_put_beyond_doubt_is_tested_all_the_same(
     assert confirmed(1000.0).tests == ()
     found = confirmed(counts.total)
     assert [test.pair for test in found.tests if not test.kept] == [("a", "c")]
-    assert found.tests[0].score_loss > BEYOND_DOUBT
+    assert found.tests[0].score_loss > CERTAIN_LOSS
 
 
 @pytest.mark.parametrize(("share", "kept"), [(0.99, False), (1.01, True)])
@@ -111,8 +111,8 @@ def test_an_edge_stays_exactly_if_it_gains_more_than_it_costs(noisy, share, kept
     counts = LatentCounts(states, 1000 * bent, SPACE.levels, ("a", "b", "c"))
     gain = 0.0
 
-    class Told:
-        """Data whose likelihood speaks for the edge between a and c by so much."""
+    class FixedLikelihood:
+        """Data whose likelihood supports the edge between a and c by a given amount."""
 
         parameters, space, possible = noisy.parameters, noisy.space, noisy.possible
 
@@ -125,7 +125,7 @@ def test_an_edge_stays_exactly_if_it_gains_more_than_it_costs(noisy, share, kept
             search_graph(counts),
             lambda knowledge: search_graph(counts, knowledge=knowledge),
             None,
-            Told(),
+            FixedLikelihood(),
             CountScore(counts),
             n_rows=1000,
             n_scored=counts.total,

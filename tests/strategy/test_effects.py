@@ -141,14 +141,14 @@ def test_states_without_mass_under_main_effects_are_recovered():
     assert model.fit(X).log_likelihood_ > -12712.0
 
 
-def test_a_place_with_interactions_is_a_place_for_main_effects_too():
+def test_start_with_interactions_is_valid_for_main_effects():
     _, X = table("all", n_samples=600)
     settings = {"family": "gaussian", "q_matrix": Q, "random_state": 0}
     rich = DCRL(K, effects=2, **settings).fit(X).result_
     main = DCRL(K, **settings).fit(X)
     place = rich.parameters, spread_law(np.asarray(rich.law.probabilities))
-    begun = DCRL(K, **settings)._start_from(place).fit(X)
-    assert begun.log_likelihood_ == pytest.approx(main.log_likelihood_, abs=0.05)
+    again = DCRL(K, **settings)._start_from(place).fit(X)
+    assert again.log_likelihood_ == pytest.approx(main.log_likelihood_, abs=0.05)
 
 
 @pytest.mark.parametrize(

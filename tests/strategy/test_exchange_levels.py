@@ -71,12 +71,12 @@ def test_levels_that_were_given_to_the_wrong_latents_find_the_right_ones() -> No
         return run_em(problem, items, even)
 
     wrong = list(exchanges(data.to_working(truth.items)))[1]
-    begun = fitted(wrong)
+    first = fitted(wrong)
     found = with_better_levels(
-        begun, lambda one: one.parameters, lambda one: one.objective, fitted, lambda one: one
+        first, lambda one: one.parameters, lambda one: one.objective, fitted, lambda one: one
     )
     assert np.array_equal(found.parameters.q_matrix, Q)
-    assert found.objective > begun.objective + 100
+    assert found.objective > first.objective + 100
     # From the right ones there is nothing better.
     again = with_better_levels(
         replace(found),

@@ -1,4 +1,4 @@
-"""First looks with the graph learned before items may move, where items hardly show latents."""
+"""Candidates of weakly informative items, whose graph is learned with coefficients fixed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EVEN = np.full(SPACE.n_states, 1.0 / SPACE.n_states)
 
 @pytest.fixture(scope="module")
 def weak():
-    """Binary items that say little, three for each latent of a chain, and their truth."""
+    """Return the truth and the problem of weakly informative binary items, three per latent."""
     rng = np.random.default_rng(11)
     law = random_law(chain_dag(K), rng=rng)
     q = np.vstack([np.eye(K)] * 3)
@@ -34,49 +34,49 @@ def weak():
     return truth, open_problem(simulate(truth, N, rng=rng).X, truth.families, K)
 
 
-def look(truth, problem, learn_parents=None):
-    point = StartPoint(truth.items, EVEN, "the truth's items")
+def first_candidate(truth, problem, learn_parents=None):
+    point = StartPoint(truth.items, EVEN, "true items")
     if learn_parents is not None:
         problem = replace(problem, learn_parents=learn_parents)
     return graph_first(problem, point, silent)
 
 
-def test_items_say_little_here(weak):
+def test_items_are_weakly_informative(weak):
     truth, problem = weak
     law = SaturatedLaw(SPACE, np.asarray(truth.law.probabilities))
     assert information_ratio(truth.items, law, problem.data) < CONFIG.information.low_ratio
 
 
-def test_from_the_true_items_and_an_even_law_the_true_graph_is_found(weak):
+def test_true_graph_is_found_from_true_items_and_a_uniform_law(weak):
     truth, problem = weak
-    found = look(truth, problem)
+    found = first_candidate(truth, problem)
     assert are_equivalent(found.parents, CHAIN)
     law = found.estimate.probabilities
     np.testing.assert_allclose(factorise_counts(law, found.parents, SPACE), law, atol=1e-12)
     assert ((found.estimate.parameters.loadings != 0) == (truth.q_matrix == 1)).mean() > 0.9
 
 
-def test_the_graph_is_learned_from_independent_latents_with_the_starts_own_items(weak):
+def test_graph_is_learned_from_independent_latents_and_the_items_of_the_start(weak):
     truth, problem = weak
-    told = []
+    calls = []
 
     def learn(parameters, probabilities, data, n_steps):
-        told.append((parameters.loadings != 0, probabilities, data, n_steps))
+        calls.append((parameters.loadings != 0, probabilities, data, n_steps))
         return CHAIN
 
-    found = look(truth, problem, learn)
+    found = first_candidate(truth, problem, learn)
     assert found.parents == CHAIN
-    support, law, data, n_steps = told[0]
+    support, law, data, n_steps = calls[0]
     np.testing.assert_array_equal(support, truth.q_matrix == 1)
     np.testing.assert_allclose(factorise_counts(law, ((),) * K, SPACE), law, atol=1e-12)
     assert n_steps == 1
     assert data is problem.data
 
 
-def test_large_tables_are_looked_at_in_part(weak, monkeypatch):
+def test_large_tables_are_sampled(weak, monkeypatch):
     truth, problem = weak
     monkeypatch.setattr(exploratory, "ROWS_FOR_WEAK_ITEMS", 500)
-    assert look(truth, problem, lambda *_: CHAIN).data.n_samples == 500
+    assert first_candidate(truth, problem, lambda *_: CHAIN).data.n_samples == 500
 
 
 def run(problem, learn_parents, **settings):
@@ -85,29 +85,29 @@ def run(problem, learn_parents, **settings):
     )
 
 
-def test_starts_are_looked_at_graph_first_where_items_hardly_show_latents(weak, monkeypatch):
+def test_graph_is_learned_first_for_weakly_informative_items(weak, monkeypatch):
     _, problem = weak
     first = exploratory.graph_first
-    asked = []
+    started = []
 
     def counted(problem, point, observer):
-        asked.append(point.label)
+        started.append(point.label)
         return first(problem, point, observer)
 
     monkeypatch.setattr(exploratory, "graph_first", counted)
     found = run(problem, problem.learn_parents, n_starts=2)
-    assert asked == [record.label for record in found.records]
-    # They were compared on all rows.
+    assert started == [record.label for record in found.records]
+    # Candidates were compared on all rows.
     assert [record.n_rows for record in found.records] == [0, 0]
-    # Where no edge is seen, or items say enough, a free law is the bridge.
-    asked.clear()
-    bridged = run(problem, lambda *_: ((),) * K, n_starts=2)
-    assert asked == [found.records[0].label]
-    assert all(record.n_rows > 0 for record in bridged.records)
-    asked.clear()
+    # Without an edge, or with informative items, a saturated law comes first.
+    started.clear()
+    saturated_first = run(problem, lambda *_: ((),) * K, n_starts=2)
+    assert started == [found.records[0].label]
+    assert all(record.n_rows > 0 for record in saturated_first.records)
+    started.clear()
     monkeypatch.setattr(exploratory, "information_ratio", lambda *_: CONFIG.information.low_ratio)
     run(problem, problem.learn_parents, n_starts=2)
-    assert asked == []
+    assert started == []
 
 
 def test_threads_change_no_bit(weak):

@@ -105,8 +105,8 @@ def test_the_graph_of_the_law_obeys_while_it_is_estimated(method):
     assert 0 not in law.parents[1]
     assert 1 not in law.parents[0]
     assert 1 not in law.parents[2]
-    told = json.loads(json.dumps(model.result_.settings["knowledge"]))
-    again = Knowledge.from_dict(told)
+    stored = json.loads(json.dumps(model.result_.settings["knowledge"]))
+    again = Knowledge.from_dict(stored)
     names = model.latent_names_
     np.testing.assert_array_equal(again.constraints(names), known.constraints(names))
 
@@ -129,19 +129,19 @@ def test_what_is_known_of_latents_without_items_is_set_aside():
         ),
         (
             {"method": "saem"},
-            "a hierarchy needs the latents' joint states one by one, but latents would be sampled: "
-            "2^3 states; use method='em', which takes longer the more there are",
+            "a hierarchy needs an enumeration of the joint states, but with 2^3 states latents "
+            "would be sampled; use method='em', whose cost grows with the number of states",
         ),
     ],
 )
-def test_hierarchies_that_cannot_be_kept_are_refused(rows, settings, sentence):
+def test_hierarchy_needs_q_and_enumeration(rows, settings, sentence):
     with pytest.raises(SettingError) as caught:
         fitted(rows, knowledge=LINEAR, **settings)
     assert str(caught.value) == sentence
 
 
 @pytest.mark.parametrize("method", ["auto", "em", "saem"])
-def test_a_hierarchy_of_too_many_latents_is_refused_with_what_helps(method):
+def test_hierarchy_of_too_many_latents_is_refused_with_advice(method):
     rng = np.random.default_rng(0)
     n_latents = 17
     z = (rng.random((300, n_latents)) < 0.6).astype(int)
@@ -158,9 +158,8 @@ def test_a_hierarchy_of_too_many_latents_is_refused_with_what_helps(method):
     with pytest.raises(SettingError) as caught:
         model(hierarchy=step).fit(X)
     assert str(caught.value) == (
-        "a hierarchy needs the latents' joint states one by one, and 2^17 are more than 2^16; give "
-        "its steps as required edges instead, which leave states without a prerequisite what "
-        "probability the data give them, or ask for fewer latents"
+        "a hierarchy needs an enumeration of the joint states, and 2^17 are more than 2^16; give "
+        "its steps as required edges instead, which exclude no state, or use fewer latents"
     )
     assert "give its steps with --require instead" in caught.value.render(CommandLineStyle())
     if method != "em":
@@ -203,7 +202,7 @@ TWO = np.array([[1, 0]] * 3 + [[0, 1]] * 3 + [[1, 1]] * 2)
 
 @pytest.fixture(scope="module")
 def any_is_enough():
-    """Nobody has Z2 without Z1; items with both need any of them."""
+    """No row has Z2 without Z1; items with both need any of them."""
     rng = np.random.default_rng(0)
     states = np.array([[0, 0], [1, 0], [1, 1]])[rng.choice(3, 1000, p=[0.3, 0.3, 0.4])]
     met = np.array([states[:, row == 1].any(axis=1) for row in TWO]).T

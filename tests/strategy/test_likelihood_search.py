@@ -11,7 +11,7 @@ from hidag.config import CONFIG
 from hidag.em.e_step import run_law_e_step
 from hidag.latent import LatentCounts, StateSpace
 from hidag.latent.laws import are_equivalent, factorise_counts
-from hidag.strategy.observed_likelihood.edge_tests import better_by_likelihood
+from hidag.strategy.observed_likelihood.edge_tests import search_by_likelihood
 from hidag.strategy.observed_likelihood.likelihood_search import (
     LikelihoodSearch,
     SingleChanges,
@@ -31,7 +31,7 @@ NAMES = ("a", "b", "c")
 
 @pytest.fixture(scope="module")
 def weak():
-    """A chain seen through items that tell little about any latent."""
+    """A chain seen through items that are weakly informative about all latents."""
     return observed_chain((1.2, 1.2, 1.2), 3000, 2)
 
 
@@ -99,7 +99,7 @@ def test_a_graph_comes_with_a_test_of_each_edge(weak):
     score = CountScore(counts)
     full = DAG.from_parents(FULL, NAMES)
     found = SearchResult(full.to_cpdag(), 0.0, 0, 0, full)
-    confirmed = better_by_likelihood(found, weak, score, None)
+    confirmed = search_by_likelihood(found, weak, score, None)
     assert confirmed.by_likelihood
     assert confirmed.graph.undirected_edges == [("a", "b"), ("b", "c")]
     assert {frozenset(test.pair) for test in confirmed.tests} == {
@@ -107,7 +107,7 @@ def test_a_graph_comes_with_a_test_of_each_edge(weak):
         frozenset(("b", "c")),
     }
     assert all(test.kept and test.likelihood_loss > test.saved > 0 for test in confirmed.tests)
-    known = better_by_likelihood(found, weak, score, Knowledge(required=[("b", "c")]))
+    known = search_by_likelihood(found, weak, score, Knowledge(required=[("b", "c")]))
     assert ("b", "c") in known.graph.directed_edges
     assert [frozenset(test.pair) for test in known.tests] == [frozenset(("a", "b"))]
 

@@ -1,4 +1,4 @@
-"""Ends without loadings against their latents: what they are, and when one is taken."""
+"""Candidates with monotone loadings: how they are made, and when they are selected."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def both_ways():
     return setting(np.where(np.arange(len(Q)) < 6, 1.0, -1.0))
 
 
-def test_signs_cost_nothing_extra_when_a_latent_is_turned_and_more_when_loadings_disagree():
+def test_sign_complexity_ignores_polarity_and_grows_with_reversed_loadings():
     loadings = np.zeros((6, 2))
     loadings[:4, 0], loadings[2:, 1] = 1.0, 2.0
     items = MeasurementParameters(("bernoulli",) * 6, np.zeros(6), loadings, np.ones(6))
@@ -80,7 +80,7 @@ def test_signs_cost_nothing_extra_when_a_latent_is_turned_and_more_when_loadings
     np.testing.assert_allclose(sign_complexity(other) - sign_complexity(items), np.log(15.0))
 
 
-def test_a_look_in_one_direction_keeps_means_and_its_likelihood_where_nothing_runs_against(upright):
+def test_make_monotone_keeps_means_of_predictors(upright):
     problem, items, law = upright
     look = look_from(problem, items, law)
     turned = look.estimate.parameters.flipped(np.array([False, True, False]))
@@ -104,7 +104,7 @@ def test_a_look_in_one_direction_keeps_means_and_its_likelihood_where_nothing_ru
     )
 
 
-def test_em_with_rising_loadings_never_goes_down_nor_below_zero(both_ways):
+def test_em_with_nonnegative_loadings_never_falls(both_ways):
     problem, items, law = both_ways
     allowed = np.where(problem.allowed == PENALISED, NONNEGATIVE, problem.allowed).astype(np.uint8)
     begin = replace(items, loadings=np.maximum(items.loadings, 0.0) + 0.2)
@@ -127,24 +127,24 @@ def ends(problem, items, law, wrong):
     return [good, elsewhere], replace(good, estimate=estimate)
 
 
-def test_a_loading_against_its_latent_that_hardly_pays_goes(upright):
+def test_reversed_loading_with_a_small_gain_is_dropped(upright):
     problem, items, law = upright
     looks, best = ends(problem, items, law, -0.2)
     reached = recombination.run_to_convergence(make_monotone(best, BASIS), problem, silent)
-    # As if the loading gained two units: less than it costs to say that one runs against.
+    # A gain of two units is less than the complexity of a reversed sign.
     best = replace(best, criterion=reached.criterion + 2.0)
     (found, *_), after = try_monotone_loadings([best, looks[1]], looks, problem, [silent, silent])
     assert not reversed_loadings(found.estimate.parameters).any()
     assert set(np.unique(after.allowed[:, 1:])) == {NONNEGATIVE}
     assert found.criterion >= reached.criterion - 1e-6
-    # A gain that pays for it keeps the free end, and loadings go on as they like.
+    # A larger gain keeps the end and its problem.
     sure = replace(best, criterion=reached.criterion + 20.0)
-    (kept, *_), same = try_monotone_loadings([sure, looks[1]], looks, problem, [silent, silent])
-    assert kept is sure
+    (selected, *_), same = try_monotone_loadings([sure, looks[1]], looks, problem, [silent, silent])
+    assert selected is sure
     assert same is problem
 
 
-def test_where_items_are_keyed_both_ways_the_free_end_stays(both_ways):
+def test_items_keyed_in_both_directions_keep_their_signs(both_ways):
     problem, items, law = both_ways
     looks, _ = ends(problem, items, law, 0.0)
     best = recombination.run_to_convergence(looks[0], problem, silent)
@@ -154,14 +154,14 @@ def test_where_items_are_keyed_both_ways_the_free_end_stays(both_ways):
     assert reversed_loadings(found.estimate.parameters).any()
 
 
-def test_without_doubt_or_without_a_loading_against_its_latent_nothing_is_tried(
+def test_monotone_loadings_are_tried_only_with_reversed_loadings_and_several_optima(
     upright, monkeypatch
 ):
     problem, items, law = upright
     looks, best = ends(problem, items, law, -0.2)
     monkeypatch.setattr(recombination, "converge_and_recombine", None)
     monkeypatch.setattr(recombination, "run_to_convergence", None)
-    doubtless = replace(looks[0], estimate=best.estimate)
-    assert try_monotone_loadings([doubtless], [doubtless], problem, [silent])[0] == [doubtless]
+    single = replace(looks[0], estimate=best.estimate)
+    assert try_monotone_loadings([single], [single], problem, [silent])[0] == [single]
     two = [looks[0], looks[1]]
     assert try_monotone_loadings(two, looks, problem, [silent, silent])[0] is two

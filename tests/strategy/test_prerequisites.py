@@ -24,7 +24,7 @@ from hidag.structure.scores import make_score
 from .tables import SPACE
 
 NAMES = ("a", "b", "c")
-#: Nobody has b without a.
+#: No row has b without a.
 STEP = Knowledge(hierarchy=[("a", "b")])
 POSSIBLE = STEP.possible_states(NAMES, SPACE.levels).ravel()
 #: a -> b, and c adds to b; without c; with c and a joined as well.
@@ -63,7 +63,7 @@ def test_an_edge_is_charged_for_what_it_leaves_free(seen) -> None:
         return search_graph(counts, knowledge=knowledge)
 
     score = make_score("bdeu", counts, 1.0, STEP)
-    told = {
+    tests = {
         held.possible is not None: confirm_edges(
             search(STEP),
             search,
@@ -78,9 +78,9 @@ def test_an_edge_is_charged_for_what_it_leaves_free(seen) -> None:
     }
     # c adds to b among those who have a, and nothing among the others: one number, not two.
     for known, n_numbers in ((True, 1), (False, 2)):
-        assert [set(test.pair) for test in told[known]] == [{"b", "c"}]
-        assert told[known][0].saved == pytest.approx(n_numbers * 0.5 * np.log(300))
-    assert told[True][0].likelihood_loss == told[False][0].likelihood_loss
+        assert [set(test.pair) for test in tests[known]] == [{"b", "c"}]
+        assert tests[known][0].saved == pytest.approx(n_numbers * 0.5 * np.log(300))
+    assert tests[True][0].likelihood_loss == tests[False][0].likelihood_loss
 
 
 def test_graphs_by_likelihood_pay_for_possible_states_only(seen) -> None:

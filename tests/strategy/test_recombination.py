@@ -1,4 +1,4 @@
-"""Ends of several starts: latents matched, exchanged, and kept only where that pays."""
+"""Recombination of candidates: matching and exchange of latents."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def confused(problem, items, law, latent):
     return look_from(problem, replace(items, loadings=wrong), law, allowed)
 
 
-def test_a_renamed_and_reversed_end_is_matched_with_itself():
+def test_match_latents_reverses_permutation_and_flips():
     rng = np.random.default_rng(0)
     loadings = rng.standard_normal((12, K)) * Q[:12]
     items = MeasurementParameters(("gaussian",) * 12, rng.random(12), loadings, np.ones(12))
@@ -59,7 +59,7 @@ def test_a_renamed_and_reversed_end_is_matched_with_itself():
     np.testing.assert_allclose(again.intercept, items.intercept, atol=1e-12)
 
 
-def test_latents_are_matched_with_latents_of_as_many_levels():
+def test_match_latents_respects_numbers_of_levels():
     terms = Terms.main((2, 3))
     rng = np.random.default_rng(1)
     one = MeasurementParameters(
@@ -70,7 +70,7 @@ def test_latents_are_matched_with_latents_of_as_many_levels():
     np.testing.assert_allclose(match_latents(one, other).loadings, one.loadings)
 
 
-def test_an_exchange_keeps_the_means_of_predictors_and_their_range(setting):
+def test_exchange_keeps_means_and_range_of_predictors(setting):
     problem, items, law = setting
     look = look_from(problem, items, law)
     partner = replace(items, loadings=np.roll(items.loadings, 3, axis=0))
@@ -92,7 +92,7 @@ def test_an_exchange_keeps_the_means_of_predictors_and_their_range(setting):
     np.testing.assert_array_equal(kept.loadings[0], counts.loadings[0])
 
 
-def test_each_of_two_ends_gives_the_latent_that_it_has_right(setting, monkeypatch):
+def test_recombination_takes_the_right_latent_of_each_end(setting, monkeypatch):
     problem, items, law = setting
     looks = [confused(problem, items, law, latent) for latent in (0, 3)]
     # Ends are what they are: only the exchange is looked at.
@@ -115,7 +115,7 @@ def test_each_of_two_ends_gives_the_latent_that_it_has_right(setting, monkeypatc
     assert again.criterion == found.criterion
 
 
-def test_the_best_end_is_no_worse_than_any_and_a_single_look_stays(setting):
+def test_best_end_is_no_worse_than_any_candidate(setting):
     problem, items, law = setting
     looks = [confused(problem, items, law, latent) for latent in (0, 3)]
     assert converge_and_recombine(looks[:1], problem, [silent])[0] is looks[0]
@@ -128,7 +128,7 @@ def test_the_best_end_is_no_worse_than_any_and_a_single_look_stays(setting):
     assert found.criterion >= max(one.criterion for one in alone)
 
 
-def test_starts_that_lead_to_the_same_place_are_taken_once(setting):
+def test_distinct_optima_drops_duplicates(setting):
     problem, items, law = setting
     good = look_from(problem, items, law)
     mixed = items.loadings.copy()

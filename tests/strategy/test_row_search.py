@@ -8,11 +8,11 @@ import pytest
 from hidag import DCRL
 from hidag.em.design_data import WorkingData
 from hidag.measurement import family_named
-from hidag.strategy.moves.q_row_search import _explained
+from hidag.strategy.moves.q_row_search import _fit_means
 
 
 def table(family, seed):
-    """Three latents with four items each, and two items that tell whether two latents differ."""
+    """Three latents with four items each, and two items that show whether two latents differ."""
     rng = np.random.default_rng(seed)
     z = rng.random((4000, 3)) < 0.5
     columns = [(z[:, k], 2.4) for k in range(3) for _ in range(4)]
@@ -50,7 +50,7 @@ def test_means_of_known_combinations_are_those_of_the_rows():
     x = (rng.random(2000) < np.where(z, 0.8, 0.3)).astype(float)
     data = WorkingData.from_values(np.column_stack([x, x]), ("bernoulli",) * 2)
     weights = np.column_stack([~z, z]).astype(np.float32)
-    value, predictors, _ = _explained(weights, data, 0, family_named("bernoulli"), 2.0)
+    value, predictors, _ = _fit_means(weights, data, 0, family_named("bernoulli"), 2.0)
     means = np.array([x[~z].mean(), x[z].mean()])
     np.testing.assert_allclose(1 / (1 + np.exp(-predictors)), means, rtol=1e-6)
     p = np.where(z, means[1], means[0])

@@ -1,4 +1,4 @@
-"""Stage I as one function: two roads to one answer, and an order that no table decides."""
+"""Stage I as one function: both algorithms agree, and the order of the table is irrelevant."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def chain(order=range(K)):
     return DAG(adjacency).to_cpdag()
 
 
-def test_the_two_roads_meet(problem, both):
+def test_exact_and_sampled_estimates_agree(problem, both):
     truth = problem[0]
     exact, sampled = both["em"], both["saem"]
     assert isinstance(exact, ExactMeasurement)
@@ -80,7 +80,7 @@ def test_the_two_roads_meet(problem, both):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_signs_and_order_are_settled(both, method):
+def test_loadings_rise_with_their_latents(both, method):
     loadings = both[method].parameters.loadings
     assert (loadings.sum(axis=0) > 0).all()
     assert both[method].record.method == method
@@ -172,7 +172,7 @@ def test_latents_beside_an_idle_one_keep_their_edges(problem, rule):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_beginning_is_used(problem, both, method):
+def test_given_start_is_used(problem, both, method):
     found = both[method]
     order = np.array([1, 0, 3, 2])
     law = np.full(1 << K, 1.0 / (1 << K))

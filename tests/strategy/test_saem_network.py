@@ -1,4 +1,4 @@
-"""Stage I by sampling: the whole road on small tables, against the truth and the exact road."""
+"""Stage I by sampling on small tables, compared with the truth and with exact EM."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_sampling_and_enumeration_give_the_same_estimate():
     assert held.rmse_loadings < 0.1
 
 
-def test_what_is_known_of_q_is_kept():
+def test_given_entries_of_q_are_kept():
     truth, data = draw(13, 5, 1500, "gaussian")
     known = np.full((15, 5), -1, dtype=np.int8)
     known[::2] = truth.q_matrix[::2]
@@ -117,7 +117,7 @@ def test_one_latent_is_enough():
     assert np.abs(np.abs(data.to_user(found.parameters).loadings) - truth.loadings).max() < 0.6
 
 
-def test_latents_that_the_start_took_for_one_are_told_apart(monkeypatch):
+def test_splits_separate_latents_that_the_start_merged(monkeypatch):
     # A chain of 16: the spectral start has one factor for two neighbours, and one of noise.
     rng = np.random.default_rng(1004)
     n, k, per = 500, 16, 6

@@ -1,4 +1,4 @@
-"""Latents that were found as one where joint states are not listed."""
+"""Splits of merged latents from draws, without an enumeration of joint states."""
 
 from __future__ import annotations
 
@@ -61,29 +61,29 @@ def merged_fit(states):
     return support, together
 
 
-def test_a_right_fit_has_nothing_to_take_apart(table):
+def test_right_fit_has_no_split(table):
     data, states = table
-    assert agreement(data, Q.astype(float), states).places == ()
+    assert agreement(data, Q.astype(float), states).start_points == ()
 
 
-def test_a_latent_that_stands_for_two_comes_apart_with_the_idle_one(table):
+def test_merged_latent_is_split_with_the_unused_one(table):
     data, states = table
     found = agreement(data, *merged_fit(states))
-    columns = {tuple(np.flatnonzero(column)) for column in found.places[0].loadings.T}
+    columns = {tuple(np.flatnonzero(column)) for column in found.start_points[0].loadings.T}
     assert columns == {(0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11)}
     assert found.criterion > agreement(data, Q.astype(float), states).criterion + 100
 
 
-def test_items_of_two_latents_that_share_them_all_are_dealt_out(table):
+def test_items_shared_by_two_latents_are_divided(table):
     data, states = table
     support, together = merged_fit(states)
     support[:, 1] = support[:, 0]
     found = agreement(data, support, together)
-    columns = {tuple(np.flatnonzero(column)) for column in found.places[0].loadings.T}
+    columns = {tuple(np.flatnonzero(column)) for column in found.start_points[0].loadings.T}
     assert columns == {(0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11)}
 
 
-def test_an_item_without_a_latent_yet_does_not_decide(table):
+def test_item_without_a_latent_hardly_changes_the_criterion(table):
     data, states = table
     support = Q.astype(float)
     support[5] = 0.0
@@ -91,14 +91,14 @@ def test_an_item_without_a_latent_yet_does_not_decide(table):
     assert missing == pytest.approx(full, abs=1.0)
 
 
-def test_latents_whose_items_are_known_stay_as_they_are(table):
+def test_latents_with_given_entries_are_not_split(table):
     data, states = table
     entries = np.full(Q.shape, -1, dtype=np.int8)
     entries[0] = (1, 0, 0)
-    assert agreement(data, *merged_fit(states), entries).places == ()
+    assert agreement(data, *merged_fit(states), entries).start_points == ()
 
 
-def test_answers_asked_for_only_after_another_have_no_correlation_with_it():
+def test_follow_up_items_have_no_correlation_with_their_filter():
     rng = np.random.default_rng(2)
     first = rng.integers(0, 2, 400).astype(float)
     second = np.where(first == 0, rng.integers(0, 2, 400), np.nan)
@@ -113,7 +113,7 @@ def test_answers_asked_for_only_after_another_have_no_correlation_with_it():
     assert check.correlations[1, 2] == pytest.approx(np.corrcoef(second[seen], third[seen])[0, 1])
 
 
-def test_columns_in_another_order_are_judged_alike(table):
+def test_order_of_columns_is_irrelevant(table):
     data, states = table
     order = np.random.default_rng(3).permutation(12)
     other = WorkingData.from_values(
@@ -123,7 +123,7 @@ def test_columns_in_another_order_are_judged_alike(table):
     support, together = merged_fit(states)
     one, two = agreement(data, support, together), agreement(other, support[order], together)
     assert two.criterion == pytest.approx(one.criterion, rel=1e-6)
-    assert (two.places[0].loadings != 0).tolist() in (
-        (one.places[0].loadings != 0)[order].tolist(),
-        (one.places[0].loadings != 0)[order][:, [1, 0, 2]].tolist(),
+    assert (two.start_points[0].loadings != 0).tolist() in (
+        (one.start_points[0].loadings != 0)[order].tolist(),
+        (one.start_points[0].loadings != 0)[order][:, [1, 0, 2]].tolist(),
     )

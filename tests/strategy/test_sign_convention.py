@@ -9,7 +9,7 @@ from hidag import DCRL
 from hidag.em.design_data import WorkingData
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters
-from hidag.strategy.labels import settle_labels, shares_of_draws, shares_of_law, votes_for_rising
+from hidag.strategy.labels import canonicalise_labels, measure_rises, shares_of_draws, shares_of_law
 
 SPACE = StateSpace.binary(2)
 LAW = np.array([[0.4, 0.1], [0.1, 0.4]])
@@ -37,7 +37,7 @@ def test_a_coefficient_at_an_edge_does_not_outvote_the_others():
     # The fourth item says nearly nothing: it is almost always 1.
     intercept = np.array([-1.0, -1.0, -1.0, 43.0, -1.0, -1.0])
     working, data = drawn(("bernoulli",) * 6, intercept, loadings)
-    votes = votes_for_rising(working, data, shares_of_law(LAW))
+    votes = measure_rises(working, data, shares_of_law(LAW))
     assert loadings[:, 0].sum() < 0
     assert votes.sum(axis=0).min() > 0
     assert np.abs(votes).max() <= 0.5
@@ -45,7 +45,7 @@ def test_a_coefficient_at_an_edge_does_not_outvote_the_others():
 
 
 def _orders(working, data):
-    return settle_labels(working, data, shares_of_law(LAW), reorder=False)[1]
+    return canonicalise_labels(working, data, shares_of_law(LAW), reorder=False)[1]
 
 
 @pytest.mark.parametrize("family", ["gaussian", "lognormal", "poisson", "ordinal(4)"])
@@ -54,7 +54,7 @@ def test_turned_coefficients_turn_every_vote(family):
     loadings[:2, 0], loadings[2:, 1] = 1.0, -1.0
     cutpoints = np.tile([0.7, 1.5], (4, 1)) if family.startswith("ordinal") else None
     working, data = drawn((family,) * 4, np.full(4, 0.5), loadings, cutpoints)
-    votes = votes_for_rising(working, data, shares_of_law(LAW))
+    votes = measure_rises(working, data, shares_of_law(LAW))
     assert (votes[:2, 0] > 0.05).all()
     assert (votes[2:, 1] < -0.05).all()
     assert (votes[:2, 1] == 0).all()
@@ -64,7 +64,7 @@ def test_turned_coefficients_turn_every_vote(family):
 def test_what_other_latents_do_is_not_counted():
     # The second item rises with the first latent and falls with the second; these go together.
     working, data = drawn(("bernoulli",) * 2, [-1.0, 0.0], [[2.0, 0.0], [3.0, -1.0]])
-    votes = votes_for_rising(working, data, shares_of_law(LAW))
+    votes = measure_rises(working, data, shares_of_law(LAW))
     means = working.response_means(SPACE.states())[:, 1].reshape(2, 2)
     at_high = (means * LAW).sum(axis=0) / LAW.sum(axis=0)
     assert at_high[1] > at_high[0]

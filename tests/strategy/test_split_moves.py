@@ -1,4 +1,4 @@
-"""Latents that were found as one: what shows it, what a split begins with, and where it leads."""
+"""Split moves: detection of merged latents, start points of splits, and their results."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def end_of(problem, found, parents=MERGED):
     return run_to_convergence(Candidate(found, found, parents, problem.data, 0.0), problem, silent)
 
 
-def test_items_of_one_latent_have_more_in_common_than_a_merged_one_explains(merged):
+def test_merged_latent_leaves_residual_correlations(merged):
     problem, _, found = merged
     law = found.probabilities / found.probabilities.sum()
     residual = residual_correlations(found.parameters, problem.data, problem.basis.design, law)
@@ -61,7 +61,7 @@ def test_items_of_one_latent_have_more_in_common_than_a_merged_one_explains(merg
     assert (np.diag(residual) == 0).all()
 
 
-def test_a_merged_latent_comes_apart_into_those_it_was_made_of(merged):
+def test_split_of_a_merged_latent_separates_its_parts(merged):
     problem, _, found = merged
     idle, splits = promising_splits(found, problem)
     assert idle == 1
@@ -70,7 +70,7 @@ def test_a_merged_latent_comes_apart_into_those_it_was_made_of(merged):
     assert splits[0].excess > 2 * splits[1].excess
 
 
-def test_a_split_begins_with_both_halves_and_keeps_the_other_latents(merged):
+def test_start_of_a_split_has_two_parts_and_keeps_other_latents(merged):
     problem, _, found = merged
     idle, splits = promising_splits(found, problem)
     items, law = start_of_split(found, splits[0], idle, problem)
@@ -81,15 +81,15 @@ def test_a_split_begins_with_both_halves_and_keeps_the_other_latents(merged):
     assert law.sum() == pytest.approx(1)
     cube, before = law.reshape(2, 2, 2), found.probabilities.reshape(2, 2, 2)
     assert cube.sum(axis=(0, 1)) == pytest.approx(before.sum(axis=(0, 1)), abs=0.06)
-    # The halves are mostly in the same state.
-    halves = cube.sum(axis=2)
-    assert halves[0, 0] + halves[1, 1] > halves[0, 1] + halves[1, 0]
+    # Both parts mostly have the same level.
+    parts = cube.sum(axis=2)
+    assert parts[0, 0] + parts[1, 1] > parts[0, 1] + parts[1, 0]
 
 
-def test_splitting_finds_the_latents_that_were_merged(merged):
+def test_splits_recover_merged_latents(merged):
     problem, _, found = merged
     end = end_of(problem, found)
-    # Merged as it is, the end has an idle latent, and pays for it.
+    # The merged end has an unused latent, which has a cost.
     assert (end.estimate.parameters.q_matrix.sum(axis=0) < 2).sum() == 1
     better = try_splits(end, problem, silent)
     assert better.criterion > end.criterion + UNUSED_LATENT_COST
@@ -97,7 +97,7 @@ def test_splitting_finds_the_latents_that_were_merged(merged):
     assert columns == {(0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11)}
 
 
-def test_an_end_that_no_split_betters_comes_back(merged):
+def test_end_without_improving_splits_is_returned(merged):
     problem, items, _ = merged
     law = np.full(8, 1 / 8)
     right = run_em(problem, items, law)
@@ -105,7 +105,7 @@ def test_an_end_that_no_split_betters_comes_back(merged):
     assert try_splits(end, problem, silent) is end
 
 
-def test_latents_with_known_items_are_left_alone(merged):
+def test_latents_with_given_entries_are_not_split(merged):
     problem, _, found = merged
     allowed = problem.allowed.copy()
     allowed[0, 1:] = FREE

@@ -27,7 +27,7 @@ def booklets(n_latents: int, family: str, seed: int, n: int = 2000, n_items: int
 @pytest.mark.parametrize("family", ["gaussian", "bernoulli"])
 @pytest.mark.parametrize("n_latents", [2, 3])
 def test_blocks_of_items_are_not_counted_as_latents(family, n_latents):
-    # With zeros for the pairs nobody saw all 19 that are looked at would be above the noise.
+    # With zeros for unobserved pairs, all 19 would exceed the noise.
     found = [
         count_factors(booklets(n_latents, family, seed), [family] * 40).by_parallel_analysis
         for seed in range(3)

@@ -18,10 +18,10 @@ from hidag.strategy.observed_likelihood.edge_tests import (
     Confirmed,
     EdgeTest,
     KnowledgeCost,
-    better_by_likelihood,
     confirm_edges,
     cost_of_knowledge,
     cost_on_counts,
+    search_by_likelihood,
 )
 from hidag.strategy.observed_likelihood.likelihood_search import ObservedFit, use_likelihood_search
 from hidag.structure.graph_search import SearchResult, choose_sample_size, search_graph
@@ -221,7 +221,7 @@ def _search(
     else:
         max_tests = int(min(most, CONFIG.graph_stage.edge_test_work // observed.work()))
         if use_likelihood_search(observed, n_rows / observed.data.n_counted):
-            confirmed = better_by_likelihood(found, observed, made, knowledge)
+            confirmed = search_by_likelihood(found, observed, made, knowledge)
         else:
             confirmed = confirm_edges(
                 found,

@@ -1,4 +1,4 @@
-"""Where starts begin: which kind of start point is whose turn, and the first steps from there."""
+"""Start points of EM: the sequence of initializers, and the first steps from each."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from hidag.measurement.penalties import NO_SPARSITY
 
 Array = NDArray[np.float64]
 
-#: How many of its loadings an item keeps in a start from common factors, start by start.
+#: Share of its largest loading below which an item drops a factor's loading, per start.
 KEPT_SHARES = (KEPT_SHARE, 0.3)
-#: Sampled steps that settle a start before loadings may come and go.
+#: SAEM steps on a start's own support, before loadings may enter or leave.
 WARM_UP = Schedule(max_iter=10, burn_in=3, decay=0.6)
 
 
@@ -42,10 +42,10 @@ def further_anchored(
     index: int,
     generator: np.random.Generator,
 ) -> MeasurementParameters | None:
-    """Return the start by anchors if it is the turn of one: the second start is.
+    """Return a start by anchor items if start ``index`` is of that kind, otherwise None.
 
-    Where latents differ in their numbers of levels so is every other one after it, each with
-    another guess which factor has how many.
+    The second start is. If latents differ in their numbers of levels, so is every other one after
+    it, each with another random assignment of levels to factors.
     """
     uneven = len(set(space.levels)) > 1
     if index == 1 or (uneven and index % 2 == 1):
@@ -82,10 +82,10 @@ def start_points(
     q_entries: NDArray[np.int8],
     generators: list[np.random.Generator],
 ) -> Iterator[StartPoint]:
-    """Yield start points: common factors turned by simple structure and by anchors, and scores.
+    """Yield start points: rotated common factors, anchor items, and hard-assigned scores.
 
-    Hard-assigned scores come first where they say something. The second start is of another kind
-    than the first: where the two agree, further ones would too.
+    Scores come first unless most items are binary. The second start is of another kind than the
+    first: if the two agree, further ones would too.
     """
     even = np.full(space.n_states, 1.0 / space.n_states)
     binary = mostly_binary(data)
@@ -97,11 +97,11 @@ def start_points(
             yield StartPoint(anchored, even, "factors, by anchors")
             continue
         rng = generator if index > 2 else None
-        # Scores of binary items are too noisy to begin with, but another opinion all the same.
+        # Scores of binary items are noisy, but differ in kind from the other starts.
         if index == 2 if binary else index % 2 == 0:
             yield spectral_start(data, space, basis, q_entries, centred, rng=rng)
         else:
-            # Starts differ by where the rotation begins and by what they keep.
+            # Starts differ in the initial rotation and in the share of loadings.
             share = KEPT_SHARES[n_factors % len(KEPT_SHARES)]
             n_factors += 1
             found = network_start(data, q_entries, space.levels, rng=rng, kept_share=share)

@@ -314,7 +314,7 @@ def _estimate_by_sampling(
 
 
 def _refuse_hierarchy(estimated: bool, space: StateSpace) -> None:
-    """Refuse a hierarchy where nobody knows which latent is which, or states are too many."""
+    """Refuse a hierarchy of latents without a given Q, or of too many joint states."""
     if estimated:
         raise SettingError(
             "hierarchy-without-q",
@@ -327,12 +327,12 @@ def _refuse_hierarchy(estimated: bool, space: StateSpace) -> None:
         most = LARGEST_STATES.bit_length() - 1
         raise SettingError(
             "hierarchy-too-large",
-            "a hierarchy needs the latents' joint states one by one, and {states} are more than "
+            "a hierarchy needs an enumeration of the joint states, and {states} are more than "
             "2^{most}",
             advice=Advice(
                 "require-edges",
-                "give its steps as required edges instead, which leave states without a "
-                "prerequisite what probability the data give them, or ask for fewer latents",
+                "give its steps as required edges instead, which exclude no state, or use fewer "
+                "latents",
             ),
             states=space.n_states_text(),
             most=most,
@@ -340,8 +340,12 @@ def _refuse_hierarchy(estimated: bool, space: StateSpace) -> None:
 
 
 def _refuse_sampled_hierarchy(space: StateSpace) -> None:
-    """Refuse a hierarchy of latents that would be sampled though their states can be listed."""
+    """Refuse a hierarchy with sampled latents."""
     raise SettingError(
-        "a hierarchy needs the latents' joint states one by one, but latents would be sampled: "
-        f"{space.n_states_text()} states; use method='em', which takes longer the more there are"
+        "hierarchy-sampled",
+        "a hierarchy needs an enumeration of the joint states, but with {states} states latents "
+        "would be sampled",
+        advice="use {method}, whose cost grows with the number of states",
+        states=space.n_states_text(),
+        method=Setting("method", "em"),
     )

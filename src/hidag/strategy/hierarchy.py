@@ -77,13 +77,13 @@ def estimate_under_hierarchy(
     best = fitted(start.best)
     held = replace(start, best=best, network=None)
     if problem.law != "saturated":
-        begun = best if start.network is None else fitted(start.estimate)
+        first = best if start.network is None else fitted(start.estimate)
         parents = problem.learn_parents(
-            begun.parameters, begun.probabilities, problem.data, max(begun.n_iter, 1)
+            first.parameters, first.probabilities, problem.data, max(first.n_iter, 1)
         )
         network = structural_em(
-            replace(_fixed_support(fine, begun.parameters), adapt=False),
-            Candidate(best, begun, parents, problem.data, 0.0),
+            replace(_fixed_support(fine, first.parameters), adapt=False),
+            Candidate(best, first, parents, problem.data, 0.0),
             per_parameter=AIC_PRICE if problem.q_given else None,
             possible=possible,
         )

@@ -20,7 +20,7 @@ from hidag.measurement.penalties import NO_SPARSITY
 from hidag.strategy.exploratory import BRIEF_TOLERANCE
 from hidag.strategy.item_terms import least_strength, open_terms, started_in
 from hidag.strategy.labels import orient_levels, reverse_levels
-from hidag.strategy.moves.q_row_search import with_better_rows
+from hidag.strategy.moves.q_row_search import improve_rows
 from hidag.strategy.problem import SearchProblem, StageOne
 from hidag.strategy.structural_em import Candidate, structural_em
 
@@ -122,7 +122,7 @@ def _search_rows(problem: SearchProblem, found: StageOne) -> StageOne:
         # The size of main effects says nothing about that of interactions.
         strength = least_strength(now.parameters.terms, problem.data.n_counted)
         priced = replace(problem, penalty=replace(problem.penalty, strength=strength))
-        wider = with_better_rows(
+        wider = improve_rows(
             now, problem.data, problem.space, problem.q_entries, problem.effects, strength
         )
         if wider is None:

@@ -1,4 +1,4 @@
-"""Which latent comes where and which way round, and whether two graphs are the same class."""
+"""Labels of latents and levels: the order of latents and the polarity of their levels."""
 
 from __future__ import annotations
 
@@ -18,13 +18,11 @@ from hidag.measurement.parameters import MeasurementParameters, order_levels
 from hidag.strategy.problem import StageOne
 from hidag.structure.graphs import CPDAG, DAG
 
-# --- Which of a latent's two levels is the higher one, by what is expected of its items
-
 Array = NDArray[np.float64]
-#: From some latents, in ascending order, to the shares of their joint levels, one axis for each.
+#: From some latents, in ascending order, to the shares of their joint levels, one axis each.
 Shares = Callable[[tuple[int, ...]], Array]
 
-#: Draws that shares are counted in, at the most.
+#: Largest number of drawn rows that shares are computed from.
 MOST_DRAWS = 100_000
 
 
@@ -42,10 +40,10 @@ def shares_of_law(cube: Array) -> Shares:
 def shares_of_draws(
     draws: NDArray[np.uint8], levels: tuple[int, ...], weights: Array | None
 ) -> Shares:
-    """Return the shares among draws (R, N, K) of rows that count for their weights (N,)."""
-    kept = draws[: max(1, MOST_DRAWS // draws.shape[1])]
-    rows = kept.reshape(-1, kept.shape[-1])
-    counted = None if weights is None else np.tile(weights, len(kept))
+    """Return the shares among draws, shape (R, N, K), of rows with weights, shape (N,)."""
+    some = draws[: max(1, MOST_DRAWS // draws.shape[1])]
+    rows = some.reshape(-1, some.shape[-1])
+    counted = None if weights is None else np.tile(weights, len(some))
 
     def shares(latents: tuple[int, ...]) -> Array:
         shape = [levels[k] for k in latents]
@@ -58,7 +56,7 @@ def shares_of_draws(
     return shares
 
 
-def votes_for_rising(working: MeasurementParameters, data: WorkingData, shares: Shares) -> Array:
+def measure_rises(working: MeasurementParameters, data: WorkingData, shares: Shares) -> Array:
     """Return how much higher each item is at level 1 of each of its binary latents, shape (J, K).
 
     Zero for latents that an item does not have or that have more levels than two.
@@ -84,7 +82,7 @@ def votes_for_rising(working: MeasurementParameters, data: WorkingData, shares: 
             if levels[k] == 2:
                 low, high = np.moveaxis(share, axis, 0)
                 both = low + high
-                # Where all have one level nothing can be compared.
+                # Without rows at both levels there is no comparison.
                 weight = low * high / np.where(both > 0, both, 1.0)
                 rise = np.diff(np.moveaxis(means, axis, 0), axis=0)[0]
                 out[items, k] = weight.ravel() @ rise.reshape(weight.size, -1)
@@ -92,7 +90,7 @@ def votes_for_rising(working: MeasurementParameters, data: WorkingData, shares: 
 
 
 def _items_by_latents(working: MeasurementParameters) -> dict[tuple[int, ...], list[int]]:
-    """Return items by the latents that they have, without those that have none."""
+    """Return items grouped by their latents; items without latents are omitted."""
     out: dict[tuple[int, ...], list[int]] = {}
     for item, row in enumerate(working.support):
         if row.any():
@@ -101,16 +99,16 @@ def _items_by_latents(working: MeasurementParameters) -> dict[tuple[int, ...], l
 
 
 def _expected(working: MeasurementParameters, states: NDArray[np.int64]) -> Array:
-    """Return expected answers in latent states given by rows, of logarithms for lognormal, (n, J).
+    """Return expected responses in latent states, shape (n, J), of logarithms for lognormal items.
 
-    Means of lognormal answers are those of their largest.
+    The mean of a lognormal response is dominated by its largest values.
     """
     straight = np.array([family_named(name).is_location_scale for name in working.families])
     return np.where(straight, working.predictors(states).T, working.response_means(states))
 
 
 def _spreads(data: WorkingData) -> Array:
-    """Return standard deviations of the items' answers, of logarithms for lognormal, (J,)."""
+    """Return standard deviations of the responses, of logarithms for lognormal items, (J,)."""
     out = np.ones(data.n_items)
     for item, name in enumerate(data.families):
         family = family_named(name)
@@ -126,16 +124,11 @@ def _spreads(data: WorkingData) -> Array:
     return out
 
 
-__all__ = ["Shares", "shares_of_draws", "shares_of_law", "votes_for_rising"]
-
-
-# ---
-
-#: For each latent, which of its levels comes to be level v.
+#: For each latent, the old number of its new level v.
 LevelOrders = tuple[NDArray[np.intp], ...]
 
 
-def settle_labels(
+def canonicalise_labels(
     working: MeasurementParameters,
     data: WorkingData,
     shares: Shares,
@@ -143,7 +136,7 @@ def settle_labels(
     reorder: bool,
     relevel: bool = True,
 ) -> tuple[MeasurementParameters, LevelOrders, NDArray[np.intp]]:
-    """Return parameters with levels and latents in a settled order, and the two orders.
+    """Return parameters with levels and latents in canonical order, and the two orders.
 
     Parameters
     ----------
@@ -153,21 +146,21 @@ def settle_labels(
     shares : callable
         From some latents to the shares of their joint levels under the fitted law.
     reorder : bool
-        Whether latents are put in an order of their own, the strongest first.
+        Whether latents are sorted by falling strength.
     relevel : bool
-        Whether levels are put in order.
+        Whether levels are sorted.
 
     Returns
     -------
     parameters : MeasurementParameters
-        Latent ``order[k]`` in place k, its items higher on the whole at its higher level.
+        Latent ``order[k]`` in position k; its items rise on average with its levels.
     levels : tuple of ndarray of int
-        For each latent, in the old order, which of its levels comes to be level v.
+        For each latent, in the old order, the old number of its new level v.
     order : ndarray of int, shape (K,)
     """
     levels = tuple(np.arange(m) for m in working.terms.levels)
     if relevel:
-        rises = votes_for_rising(working, data, shares).sum(axis=0) >= 0
+        rises = measure_rises(working, data, shares).sum(axis=0) >= 0
         levels = tuple(
             order_levels(working, k) if m > 2 else np.array([0, 1] if rises[k] else [1, 0])
             for k, m in enumerate(working.terms.levels)
@@ -175,49 +168,46 @@ def settle_labels(
     turned = working.relevelled(levels)
     order = np.arange(working.n_latents)
     if reorder:
-        order = strongest_first(turned)
+        order = order_by_strength(turned)
     return turned.reordered(latents=order), levels, order
 
 
-def strongest_first(parameters: MeasurementParameters) -> NDArray[np.intp]:
-    """Return latents by falling strength among those with as many levels, shape (K,).
+def order_by_strength(parameters: MeasurementParameters) -> NDArray[np.intp]:
+    """Return latents by falling strength within each number of levels, shape (K,).
 
-    That does not depend on how columns stand in the table.
+    The order does not depend on the order of the table's columns.
     """
     strength = np.abs(parameters.strengths).sum(axis=0)
     levels = np.array(parameters.terms.levels)
     order = np.arange(len(levels))
     for m in set(parameters.terms.levels):
-        alike = np.flatnonzero(levels == m)
-        order[alike] = alike[np.argsort(-strength[alike], kind="stable")]
+        group = np.flatnonzero(levels == m)
+        order[group] = group[np.argsort(-strength[group], kind="stable")]
     return order
 
 
 def same_class(graph: CPDAG, law: NetworkLaw) -> bool:
-    """Return whether a law's own graph is one of those that the graph stands for."""
+    """Return whether the graph of a law is a member of a Markov equivalence class."""
     return graph.contains(DAG.from_parents(law.parents, graph.names))
 
 
-# --- Which way round latents are, where that changes the model: items that need all their
-
-
 def orient_levels(stage_one: StageOne, data: WorkingData, space: StateSpace) -> StageOne:
-    """Return the same answer with latents' levels going up with the items on the whole."""
+    """Return the same estimate with levels such that items rise with them on average."""
     now = stage_one.estimate
     shares = shares_of_law(now.probabilities.reshape(space.levels))
-    _, orders, _ = settle_labels(now.parameters, data, shares, reorder=False)
+    _, orders, _ = canonicalise_labels(now.parameters, data, shares, reorder=False)
     return relabel_levels(stage_one, space, orders)
 
 
 def reverse_levels(stage_one: StageOne, space: StateSpace) -> StageOne:
-    """Return the same answer with all latents' levels reversed."""
+    """Return the same estimate with the levels of all latents reversed."""
     return relabel_levels(stage_one, space, [np.arange(m)[::-1] for m in space.levels])
 
 
 def relabel_levels(
     stage_one: StageOne, space: StateSpace, orders: Sequence[NDArray[np.intp]]
 ) -> StageOne:
-    """Return the same answer when level ``orders[k][v]`` of latent k is called level v."""
+    """Return the same estimate with level ``orders[k][v]`` of latent k renamed to v."""
 
     def law(probabilities: Array) -> Array:
         cube = probabilities.reshape(space.levels)[np.ix_(*orders)]

@@ -1,4 +1,4 @@
-"""Stage I with joint states listed: its answer in the user's order, ready for the graph search."""
+"""The estimate of Stage I in the user's order, as the graph search and the report need it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from hidag.measurement.penalties import Penalty
 from hidag.network_em.em import law_from_draws, run_network_em
 from hidag.network_em.junction_tree import TreePosterior
 from hidag.strategy.algorithm_choice import LARGEST_EXACT_STATES
-from hidag.strategy.labels import same_class, settle_labels, shares_of_draws, shares_of_law
+from hidag.strategy.labels import canonicalise_labels, same_class, shares_of_draws, shares_of_law
 from hidag.strategy.observed_likelihood.likelihood_search import (
     LikelihoodSearch,
     ObservedFit,
@@ -48,14 +48,12 @@ from hidag.structure.graphs import CPDAG
 from hidag.structure.knowledge import Knowledge
 from hidag.structure.scores import choose_score
 
-# --- What every kind of Stage I leaves for the stages after it
-
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class StageOneRecord:
-    """How Stage I went.
+    """The course of Stage I.
 
     Attributes
     ----------
@@ -63,7 +61,7 @@ class StageOneRecord:
     n_iter : int
     converged : bool
     log_likelihood, objective : float
-        Of the observed data, and less the penalty; NaN when joint states were not listed.
+        Of the observed data, without and with the penalty; NaN if states are not enumerated.
     trace : ndarray, shape (n_iter, 2)
     starts : tuple of StartRecord
     n_reached : int
@@ -71,7 +69,7 @@ class StageOneRecord:
     penalty : Penalty
         With the strength that was used.
     hierarchy_loss : float
-        Log-likelihood lost when a hierarchy ruled states out; NaN if none did.
+        Log-likelihood lost by the states that a hierarchy excludes; NaN without a hierarchy.
     """
 
     method: str
@@ -101,7 +99,7 @@ class Measurement(Protocol):
 
     @property
     def record(self) -> StageOneRecord:
-        """How Stage I went."""
+        """The course of Stage I."""
         ...
 
     @property
@@ -111,27 +109,27 @@ class Measurement(Protocol):
 
     @property
     def observed(self) -> ObservedFit | None:
-        """What laws are compared by on the observed data, when their likelihood is at hand."""
+        """Data and items for comparing laws by observed-data likelihood; None if too expensive."""
         ...
 
     def information_ratio(self) -> float:
-        """Return which share of the latents' pairwise information the items carry."""
+        """Return the share of the latents' pairwise information that the items carry."""
         ...
 
     def effective_sample_ratio(self, ratio: float) -> float:
-        """Return how many rows a row of the table is worth to the graph search."""
+        """Return the effective number of rows of the graph search, per row of the table."""
         ...
 
     def counts(self, n_rows: float, names: tuple[str, ...]) -> LatentCounts:
-        """Return the counts of latent states that the graph search looks at."""
+        """Return the counts of latent states for the graph search."""
         ...
 
     def log_likelihood_of(self, law: LatentLaw) -> float:
-        """Return the observed data's log-likelihood under a law; NaN if states are not listed."""
+        """Return the observed-data log-likelihood under a law; NaN if it is too expensive."""
         ...
 
     def idle(self) -> NDArray[np.intp]:
-        """Return the latents that drive no item."""
+        """Return the latents without items."""
         ...
 
     def restricted(self, latents: NDArray[np.intp]) -> Measurement:
@@ -139,33 +137,30 @@ class Measurement(Protocol):
         ...
 
     def law_over(self, graph: CPDAG, known: Array | None, *, obey: bool = False) -> LatentLaw:
-        """Return the law over the graph that was found, or the law as it is.
+        """Return the law that factorises over a graph, or the present law.
 
-        ``obey`` says that a law over no graph is to give way too.
+        With ``obey``, a saturated law is replaced too.
         """
         ...
 
 
-# ---
-
-
 @dataclass(frozen=True)
 class ExactMeasurement:
-    """What Stage I leaves when joint states can be listed.
+    """The estimate of Stage I with enumerated joint states.
 
     Attributes
     ----------
     stage_one : StageOne
-        The best estimate and the record of all starts, in canonical order.
+        The best estimate and the records of all starts, in canonical order.
     observed : ObservedFit
         Data and parameters in canonical order, latents as in ``law``.
     parameters : MeasurementParameters
         In the user's order and units.
     law : LatentLaw
-        Saturated, or over a graph.
+        Saturated, or a network law.
     shown : SaturatedLaw
-        The law whose dependence the graph search looks at: ``law`` itself when that is saturated,
-        otherwise ``law`` after a few unrestricted steps.
+        The law for the graph search: ``law`` itself if saturated, otherwise ``law`` after a few
+        unconstrained updates.
     """
 
     stage_one: StageOne
@@ -176,12 +171,12 @@ class ExactMeasurement:
 
     @property
     def estimate(self) -> Estimate:
-        """Where Stage I ended."""
+        """The estimate to report."""
         return self.stage_one.estimate
 
     @property
     def record(self) -> StageOneRecord:
-        """How Stage I went."""
+        """The course of Stage I."""
         best = self.estimate
         return StageOneRecord(
             method=self.stage_one.method,
@@ -202,11 +197,11 @@ class ExactMeasurement:
         return self.observed.data.n_counted
 
     def information_ratio(self) -> float:
-        """Return which share of the latents' pairwise information the items carry."""
+        """Return the share of the latents' pairwise information that the items carry."""
         return information_ratio(self.observed.parameters, self.shown, self.observed.data)
 
     def effective_sample_ratio(self, ratio: float) -> float:
-        """Return how many rows a row of the table is worth to the graph search."""
+        """Return the effective number of rows of the graph search, per row of the table."""
         steps = UNCONSTRAINED_STEPS if isinstance(self.law, NetworkLaw) else self.estimate.n_iter
         return effective_sample_ratio(ratio, max(steps, 1))
 
@@ -215,10 +210,10 @@ class ExactMeasurement:
         return expected_counts(self.shown, n_rows, names)
 
     def law_over(self, graph: CPDAG, known: Array | None, *, obey: bool = False) -> LatentLaw:
-        """Return the law over the graph that was found, unless the law is saturated.
+        """Return the law that factorises over a graph, unless the present law is saturated.
 
-        ``known`` is that law's probabilities, shape (S,), when they were found on the way;
-        ``obey`` says that a saturated law is to give way too.
+        ``known`` are its probabilities, shape (S,), if already estimated. With ``obey``, a
+        saturated law is replaced too.
         """
         now = self.law
         if same_class(graph, now) if isinstance(now, NetworkLaw) else not obey:
@@ -228,7 +223,7 @@ class ExactMeasurement:
         return fit_network_law(known, graph.to_dag().parents, now.space)
 
     def log_likelihood_of(self, law: LatentLaw) -> float:
-        """Return the observed data's log-likelihood under another law, items as they are."""
+        """Return the observed data's log-likelihood under another law, with the same items."""
         if law is self.law:
             return self.estimate.log_likelihood
         seen = self.observed
@@ -239,15 +234,15 @@ class ExactMeasurement:
         )[1]
 
     def idle(self) -> NDArray[np.intp]:
-        """Return the latents that drive no item: nothing but the law speaks of them."""
+        """Return the latents without items, which the data do not identify."""
         return np.flatnonzero(~self.observed.parameters.support.any(axis=0))
 
     def restricted(self, latents: NDArray[np.intp]) -> ExactMeasurement:
-        """Return the measurement of some of the latents, the others summed out of the law."""
+        """Return the measurement of some of the latents, with the law's margin."""
         space = StateSpace(tuple(self.law.space.levels[k] for k in latents))
         others = tuple(k for k in range(self.law.space.n_latents) if k not in latents)
         cube = self.shown.probabilities.reshape(self.law.space.levels).sum(axis=others)
-        # Summing leaves axes in the old order; the latents may have been asked for in another.
+        # Sums leave the axes in the old order.
         cube = np.transpose(cube, np.argsort(np.argsort(latents)))
         left = SaturatedLaw(space, cube.ravel() / cube.sum())
         possible = self.observed.possible
@@ -279,7 +274,7 @@ def exact_measurement(
     possible: NDArray[np.bool_] | None = None,
     n_threads: int,
 ) -> ExactMeasurement:
-    """Return Stage I's answer with signs settled and items in the user's order.
+    """Return the estimate of Stage I with canonical labels and items in the user's order.
 
     Parameters
     ----------
@@ -287,13 +282,13 @@ def exact_measurement(
     data : WorkingData
     space : StateSpace
     columns : ndarray of int, shape (J,)
-        Which of the user's items stands where in ``data``.
+        The user's number of each item of ``data``.
     reorder : bool
-        Whether latents are put in an order of their own, the strongest first.
+        Whether latents are sorted by falling strength.
     relevel : bool
-        Whether levels are put in order too; conjunctive items mean something by theirs.
+        Whether levels are sorted; not for conjunctive items, whose levels have a meaning.
     possible : ndarray of bool, shape (S,), optional
-        Joint states that prerequisites allow, of latents and levels in the order they have.
+        Joint states that a hierarchy allows, in the order of ``stage_one``.
     n_threads : int
     """
     best, parents = stage_one.best, None
@@ -304,7 +299,7 @@ def exact_measurement(
     shown = cube
     if network is not None and parents is not None:
         shown = network.unconstrained.reshape(space.levels)
-    working, levels, order = settle_labels(
+    working, levels, order = canonicalise_labels(
         working, data, shares_of_law(cube), reorder=reorder, relevel=relevel
     )
     working = working.pruned()
@@ -313,7 +308,7 @@ def exact_measurement(
     shown_law = SaturatedLaw(space, shown.ravel() / shown.sum())
     final: LatentLaw = shown_law
     if parents is not None:
-        final = fit_network_law(cube.ravel(), _renamed(parents, order), space)
+        final = fit_network_law(cube.ravel(), _reorder_parents(parents, order), space)
     return ExactMeasurement(
         stage_one,
         ObservedFit(data, working, space, np.asarray(shown_law.probabilities), n_threads, possible),
@@ -328,10 +323,10 @@ def parents_by_search(
     knowledge: Knowledge | None = None,
     possible: NDArray[np.bool_] | None = None,
 ) -> LearnParents:
-    """Return the search that finds the graph a law is restricted to while it is estimated.
+    """Return the structure learning step of structural EM.
 
-    ``knowledge`` is about the latents by their numbers. ``possible``, shape (S,), says which joint
-    states laws have mass on, if these are held to a hierarchy already.
+    ``knowledge`` refers to latents by number. ``possible``, shape (S,), are the joint states that a
+    hierarchy allows; all by default.
     """
     names = tuple(f"{k}" for k in range(space.n_latents))
 
@@ -341,7 +336,7 @@ def parents_by_search(
         if space.n_latents == 1:
             return ((),)
         if max(space.levels) > 2:
-            # The score goes by the order of levels; estimation keeps none.
+            # The score depends on the order of levels, which estimation does not maintain.
             orders = order_all_levels(parameters)
             parameters = parameters.relevelled(orders)
             probabilities = probabilities.reshape(space.levels)[np.ix_(*orders)].ravel()
@@ -362,21 +357,19 @@ def parents_by_search(
     return learn
 
 
-def _renamed(parents: Parents, order: NDArray[np.intp]) -> Parents:
+def _reorder_parents(parents: Parents, order: NDArray[np.intp]) -> Parents:
     """Return the graph with latents in a new order."""
     place = np.argsort(order)
     return tuple(tuple(sorted(int(place[a]) for a in parents[k])) for k in order)
 
 
-# --- Stage I by sampling, for any number of latents: nothing here lists joint states
-
-#: Parents that a search during estimation may give a latent: tables grow as 2^parents.
+#: Largest number of parents during estimation: tables have 2^parents rows.
 MOST_PARENTS = 6
 
 
 @dataclass(frozen=True)
 class SampledMeasurement:
-    """What Stage I leaves when it sampled the latents.
+    """The estimate of Stage I with sampled latents.
 
     Attributes
     ----------
@@ -404,12 +397,12 @@ class SampledMeasurement:
 
     @property
     def observed(self) -> None:
-        """Nothing: the observed data's likelihood takes a sum over all joint states."""
+        """None: the observed-data likelihood needs an enumeration of joint states."""
         return None
 
     @property
     def record(self) -> StageOneRecord:
-        """How Stage I went."""
+        """The course of Stage I."""
         stage = self.stage_one
         value = self.log_likelihood_of(self.law)
         unknown = float("nan")
@@ -428,7 +421,7 @@ class SampledMeasurement:
         )
 
     def _price(self) -> float:
-        """Return what the loadings cost: all of them are well past the penalty's threshold."""
+        """Return the penalty of the loadings, all of which exceed its threshold."""
         penalty = self.stage_one.penalty
         if penalty.name is None:
             return 0.0
@@ -440,22 +433,22 @@ class SampledMeasurement:
         return self.data.n_counted
 
     def information_ratio(self) -> float:
-        """Return which share of the latents' pairwise information the items carry."""
+        """Return the share of the latents' pairwise information that the items carry."""
         return self.ratio
 
     def effective_sample_ratio(self, ratio: float) -> float:
-        """Return how many rows a row of the table is worth to the graph search."""
+        """Return the effective number of rows of the graph search, per row of the table."""
         return rows_for_graph(self.n_samples, ratio) / self.n_samples
 
     def counts(self, n_rows: float, names: tuple[str, ...]) -> LatentCounts:
         """Return the draws as counts that stand for ``n_rows`` rows."""
         states = self.draws.reshape(-1, self.draws.shape[-1])
-        return _scaled(states, n_rows, names, self.law.space.levels, self.data.weights)
+        return _scale_counts(states, n_rows, names, self.law.space.levels, self.data.weights)
 
     def log_likelihood_of(self, law: LatentLaw) -> float:
         """Return the observed data's log-likelihood under a law.
 
-        NaN where joint states are too many and latents hang together too closely for small sums.
+        NaN if there are too many joint states and the treewidth is too large.
         """
         if law.space.n_states > LARGEST_EXACT_STATES:
             tree = TreePosterior.of(self.working, law)
@@ -464,7 +457,7 @@ class SampledMeasurement:
         return run_law_e_step(self.working, np.asarray(law.probabilities), self.data, features)[1]
 
     def idle(self) -> NDArray[np.intp]:
-        """Return the latents that drive no item: nothing but the law speaks of them."""
+        """Return the latents without items, which the data do not identify."""
         return np.flatnonzero(~self.parameters.support.any(axis=0))
 
     def restricted(self, latents: NDArray[np.intp]) -> SampledMeasurement:
@@ -481,7 +474,7 @@ class SampledMeasurement:
         )
 
     def law_over(self, graph: CPDAG, known: Array | None, *, obey: bool = False) -> LatentLaw:
-        """Return the law over the graph that was found: Stage I's own when that is its graph."""
+        """Return the law that factorises over a graph, the present one if that is its graph."""
         if same_class(graph, self.law):
             return self.law
         drawn = law_from_draws(
@@ -497,12 +490,14 @@ class SampledMeasurement:
 def sampled_measurement(
     stage_one: SampledStageOne, data: WorkingData, columns: NDArray[np.intp], *, reorder: bool
 ) -> SampledMeasurement:
-    """Return Stage I's answer with signs settled and items in the user's order.
+    """Return the estimate of Stage I with canonical labels and items in the user's order.
 
     Parameters as in ``exact_measurement``.
     """
     shares = shares_of_draws(stage_one.draws, stage_one.law.space.levels, data.weights)
-    working, levels, order = settle_labels(stage_one.parameters, data, shares, reorder=reorder)
+    working, levels, order = canonicalise_labels(
+        stage_one.parameters, data, shares, reorder=reorder
+    )
     draws = np.empty_like(stage_one.draws)
     for place, k in enumerate(order):
         draws[:, :, place] = np.argsort(levels[k]).astype(np.uint8)[stage_one.draws[:, :, k]]
@@ -523,18 +518,18 @@ def parents_of_draws(
     weights: Array | None = None,
     knowledge: Knowledge | None = None,
 ) -> ParentsOfDraws:
-    """Return the search that finds a graph from draws of the latents, one table after another.
+    """Return the structure learning step from draws of the latents.
 
-    ``knowledge`` is about the latents by their numbers.
+    ``knowledge`` refers to latents by number.
     """
 
     def learn(states: NDArray[np.uint8], n_rows: float) -> Parents:
         names = tuple(f"{k}" for k in range(states.shape[1]))
-        counts = _scaled(states, n_rows, names, levels, weights)
+        counts = _scale_counts(states, n_rows, names, levels, weights)
         most = MOST_PARENTS
         if knowledge is not None:
             most = max(most, int(knowledge.required_adjacency(names).sum(axis=0).max()))
-        # Levels of draws are in no order yet, which lean tables would need.
+        # Scores of tables with ordered levels need an order, which draws do not have.
         score = "bdeu" if max(levels) == 2 else "bic"
         found = search_graph(
             counts,
@@ -548,7 +543,7 @@ def parents_of_draws(
     return learn
 
 
-def _scaled(
+def _scale_counts(
     states: NDArray[np.uint8],
     n_rows: float,
     names: tuple[str, ...],

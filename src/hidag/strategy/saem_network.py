@@ -1,9 +1,9 @@
-"""Stage I for many latents: sampled states, a network as law, supports judged by observed data.
+"""Stage I for many latents by stochastic approximation EM under a network law.
 
-The order of things matters. Loadings first find their size on the start's support. Then the law
-gets room for every dependence that the draws might be hiding, since what the law cannot express
-would be read as loadings. Only then is the support judged, and the law looked at again, until
-nothing changes. The graph is thinned out last.
+The order of the steps matters. Loadings are first estimated on the start's support. The law then
+gets more edges than it needs, because dependence that the law lacks would be explained by false
+loadings. Support selection and graph search alternate until the support stays the same. Edges that
+the items do not support are removed last.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from hidag.network_em.gibbs import NetworkModel, NetworkSampler
 from hidag.network_em.support import adapt_network_penalty, score_loadings, select_loadings
 from hidag.strategy.moves.split_moves import Agreement, CorrelationCheck
 
-# --- How much of the latents' dependence the items show, and how many rows a graph may count
-
 Array = NDArray[np.float64]
 
 #: Rows of draws whose pairwise products are held at once.
@@ -35,7 +33,7 @@ BLOCK_ROWS = 8192
 
 
 def pair_shares(draws: NDArray[np.uint8], weights: Array | None = None) -> Array:
-    """Return, per pair of latents, which share of their joint information the items carry, (K, K).
+    """Return the share of each latent pair's joint information that the items carry, (K, K).
 
     For ``s = (z_a - mu_a)(z_b - mu_b)`` that is ``Var(E[s | x]) / Var(s)``. The average of s over
     the first half of the draws and that over the second err independently, so their covariance is
@@ -44,9 +42,9 @@ def pair_shares(draws: NDArray[np.uint8], weights: Array | None = None) -> Array
     Parameters
     ----------
     draws : ndarray of uint8, shape (R, N, K)
-        At least two draws of the same rows, far enough apart.
+        At least two draws of the same rows, several sweeps apart.
     weights : ndarray, shape (N,), or None
-        How many rows each row counts for.
+        Weights of rows.
     """
     n_draws, n_rows, n_latents = draws.shape
     half = n_draws // 2
@@ -86,26 +84,24 @@ def sampled_information_ratio(draws: NDArray[np.uint8], weights: Array | None = 
     return float(shares[pairs].mean()) if len(pairs[0]) else 1.0
 
 
-# --- Parameters, law and states on the sampled run: steps, draws, and graphs learned from
-
-#: From draws of the latents (n, K) and the number of rows they count for to each latent's parents.
+#: From draws of the latents (n, K) and an effective number of rows to each latent's parents.
 ParentsOfDraws = Callable[[NDArray[np.uint8], float], Parents]
-#: Told (iteration, most iterations) after every step.
+#: Called with (iteration, max_iter) after every step.
 SamplingProgress = Callable[[int, int], None]
 
-#: Sweeps between two draws: neighbouring ones are to err in their own ways.
+#: Sweeps between two draws, so that their errors are nearly independent.
 DRAW_SWEEPS = 2
-#: Draws that a graph is learned from, and the most rows that they may have together. The less
-#: items say, the more a single draw is noise.
+#: Number of draws that a graph is learned from, and the largest number of rows of all draws. Draws
+#: are noisier if items are less informative.
 FEWEST_GRAPH_DRAWS, MOST_GRAPH_DRAWS, MOST_GRAPH_ROWS = 4, 16, 320_000
 #: Steps after each new graph or support.
 BETWEEN = 10
-#: At most this many times the table's rows may stand behind a graph that is to be too thick.
+#: Largest effective number of rows of a graph with too many edges, as a multiple of the table's.
 THICKEST = 16.0
 
 
 class SamplingRun:
-    """Parameters, law and states on their way; every method takes them further."""
+    """Current parameters, law and states of a run, which its methods update."""
 
     def __init__(
         self,
@@ -133,7 +129,7 @@ class SamplingRun:
             self.progress(self.n_iter, max(self.schedule.max_iter, self.n_iter))
 
     def steps(self, n_steps: int, burn_in: int) -> bool:
-        """Take SAEM steps; return whether they converged."""
+        """Run SAEM steps; return whether they converged."""
         found = run_network_saem(
             self.parameters,
             self.law,
@@ -146,7 +142,7 @@ class SamplingRun:
         return found.converged
 
     def to_maximum(self) -> bool:
-        """Take steps of EM, where latents hang together little; return whether they converged."""
+        """Run EM over a junction tree if its treewidth allows; return whether it converged."""
         found = run_network_em(self.parameters, self.law, self.sampler.data, observer=self._tick)
         if found is None:
             return False
@@ -155,7 +151,7 @@ class SamplingRun:
         return found.converged
 
     def continue_from(self, before: SamplingRun) -> None:
-        """Count the steps that led here."""
+        """Add the steps of an earlier run to this one's."""
         self.n_iter += before.n_iter
         self.moves = [*before.moves, *self.moves]
 
@@ -166,7 +162,7 @@ class SamplingRun:
         )
 
     def graph_draws(self) -> NDArray[np.uint8]:
-        """Return as many draws as a graph is learned from, and note the information ratio."""
+        """Return draws for a graph search, and store the information ratio."""
         room = max(2, MOST_GRAPH_ROWS // self.sampler.data.n_samples)
         wanted = np.clip(np.ceil(1.0 / max(self.ratio, 1e-6)), FEWEST_GRAPH_DRAWS, MOST_GRAPH_DRAWS)
         draws = self.draws(min(int(wanted), room))
@@ -174,10 +170,10 @@ class SamplingRun:
         return draws
 
     def thicken(self, learn_parents: ParentsOfDraws, n_graphs: int) -> None:
-        """Give the law room for what the draws may be hiding, until it asks for no more.
+        """Add edges to the law until the graph stays the same.
 
-        An edge that the law lacks shows in the draws with a share r of its strength. Counting them
-        for N / r rows makes up for that; an edge too many does no harm here.
+        Dependence that the law lacks appears in the draws with a share r of its strength. An
+        effective number of N / r rows compensates; superfluous edges do no harm here.
         """
         n_counted = self.sampler.data.n_counted
         for _ in range(n_graphs):
@@ -193,9 +189,9 @@ class SamplingRun:
                 break
 
     def thin(self, learn_parents: ParentsOfDraws) -> NDArray[np.uint8]:
-        """Leave the law the edges that the items bear out; return the draws that showed them.
+        """Remove edges without support from the law; return the draws they were judged by.
 
-        The draws were made before the last thinning: they show edges that the law lost in it.
+        The draws were made before the last removal, under a law with no fewer edges.
         """
         for last in (False, True):
             draws = self.graph_draws()
@@ -210,39 +206,36 @@ class SamplingRun:
 
 
 def rows_for_graph(n_samples: float, ratio: float) -> float:
-    """Return how many rows draws of the latents count for when a graph is learned from them.
+    """Return the effective number of rows of draws when a graph is learned from them.
 
-    A pair of latents is seen with a share ``ratio`` of the information that seen latents would
-    carry, each of the two with its root. What decides about most edges is a latent, a parent and
-    another parent: three roots.
+    A pair of latents has a share ``ratio`` of the information of observed latents, each of the two
+    its square root. Most edges depend on three latents, a child and two parents: three roots.
     """
     return max(n_samples * float(ratio**1.5), 1.0)
 
 
-# ---
-
-#: Sweeps that forget where the sampler's states came from.
+#: Sweeps before the first draw, independent of the initial states.
 FIRST_SWEEPS = 10
-#: Draws on which supports are judged.
+#: Draws for support selection.
 N_DRAWS = 16
-#: Steps before anything is chosen.
+#: Steps before the first graph search.
 WARM_UP = 30
-#: Graphs learned before the first support is judged, and after each change of support. Draws made
-#: without an edge show a part of its dependence only: it takes a few rounds to come out.
+#: Graph searches before the first support selection, and after each change of support. Draws under
+#: a law without an edge have only a part of its dependence, so that several are needed.
 FIRST_GRAPHS, LATER_GRAPHS = 5, 2
-#: Choices of support at the most.
+#: Largest number of support selections.
 MOST_CHOICES = 6
-#: Latents at the most that are taken apart, one after another.
+#: Largest number of split moves.
 MOST_SPLITS = 6
-#: Draws that fits are compared by.
+#: Draws for the comparison of fits.
 DRAWS_COMPARED = 2
-#: Steps of the last run at least.
+#: Smallest number of steps of the final run.
 FEWEST_LAST = 40
 
 
 @dataclass(frozen=True)
 class SampledStageOne:
-    """Where Stage I by sampling ended.
+    """The estimate of Stage I by sampling.
 
     Attributes
     ----------
@@ -250,17 +243,17 @@ class SampledStageOne:
         On the working scale.
     law : NetworkLaw
     draws : ndarray of uint8, shape (R, N, K)
-        Draws of the latents given the data, made under a law with no fewer edges than ``law``:
-        what a graph is to be learned from, counting for ``rows_for_graph`` rows.
+        Draws of the latents given the data, under a law with no fewer edges than ``law``, for the
+        graph search with an effective number of ``rows_for_graph`` rows.
     information_ratio : float
         Share of the latents' pairwise information that the items carry.
     penalty : Penalty
         With the strength that was used.
     n_iter : int
     converged : bool
-        Whether the support had stopped changing and the coefficients drifting.
+        Whether the support and the coefficients converged.
     trace : ndarray, shape (n_iter,)
-        Largest move of a coefficient in each step, in units of its item's scale.
+        Largest change of a coefficient in each step, in units of its item's scale.
     """
 
     parameters: MeasurementParameters
@@ -345,12 +338,12 @@ def estimate_by_sampling(
         run.support_converged = penalty.name is None
         for _ in range(0 if run.support_converged else MOST_CHOICES):
             draws = run.draws(N_DRAWS)
-            judged = score_loadings(run.parameters, draws, data, allowed, n_threads=n_threads)
+            scores = score_loadings(run.parameters, draws, data, allowed, n_threads=n_threads)
             if adapt:
                 run.penalty = adapt_network_penalty(
-                    judged, parameters.terms.n_terms, data.n_counted, run.penalty
+                    scores, parameters.terms.n_terms, data.n_counted, run.penalty
                 )
-            chosen = select_loadings(run.parameters, judged, allowed, run.penalty, scale)
+            chosen = select_loadings(run.parameters, scores, allowed, run.penalty, scale)
             run.support_converged = np.array_equal(chosen.support, run.parameters.support)
             if run.support_converged:
                 break
@@ -384,7 +377,7 @@ def _try_splits(
     estimate: Callable[[MeasurementParameters], SamplingRun],
     allowed: NDArray[np.uint8],
 ) -> SamplingRun:
-    """Return the run after latents that stood for two were taken apart, where that fits better."""
+    """Return the run after the split moves that improve the support criterion."""
     if max(run.levels) > 2 or run.penalty.name is None:
         return run
     check = CorrelationCheck(run.sampler.data)
@@ -394,8 +387,8 @@ def _try_splits(
 
     now = agreement(run)
     for _ in range(MOST_SPLITS):
-        for place in now.places:
-            other = estimate(place)
+        for point in now.start_points:
+            other = estimate(point)
             then = agreement(other)
             if then.criterion < now.criterion:
                 other.continue_from(run)

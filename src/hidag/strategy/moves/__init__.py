@@ -1,1 +1,1 @@
-"""Moves that lead a fit out of a local optimum: hops, splits, recombination, row search."""
+"""Moves between local optima of Stage I: recombination, basin hopping, splits, row search."""

@@ -1,21 +1,21 @@
-"""Hops from an end of Stage I: the law begun again, and the penalty lifted for a while.
+"""Basin hopping: leave a local optimum by a restart of the law or a few unpenalised steps.
 
-Where few items are pure the best end may be an optimum that no step leaves. Two things hold it
-there, and a hop takes one of them away.
+If few items have a single latent, the best optimum may be a local one for two reasons, and each
+kind of move removes one of them.
 
 *The penalty.* Three latents A, B and C may be found as A + B, B + C and A + C: items of two latents
 then have one loading each, which is sparse, and an item of A alone has three, one of them negative.
-The span of the loadings is right, their axes are not. Binary latents tell which axes fit, but
-loadings that are zero cannot say so: a price for each keeps out a crowd that would pay together
-and not one by one. So the penalty is lifted. EM without it moves towards the axes that fit. Then
-each item keeps its largest loadings, as in a start, and settles under the penalty again.
+The span of the loadings is right, their axes are not. The likelihood of binary latents identifies
+the axes, but a penalty per loading keeps out loadings that raise the objective only together.
+EM without penalty moves towards the right axes. Each item then keeps its largest loadings and is
+fitted with the penalty again.
 
-*The law.* A graph that was learned while latents were confused explains their dependence, and
-counts expected under it confirm it. So the law begins again from even, without a graph, and items
-move along with it for a few steps before the next graph is learned.
+*The law.* A graph learned while latents were confused explains their dependence, and counts
+expected under it confirm it. The law restarts from the uniform one without a graph, and items are
+updated with it for a few steps before the next graph is learned.
 
-A hop is judged where it ends, after support and graph have been chosen again: even a hop to the
-true latents lowers the criterion at first. None of this depends on chance.
+A move is compared after support and graph have been selected again: even a move to the true latents
+lowers the criterion at first. No move is random.
 """
 
 from __future__ import annotations
@@ -45,30 +45,30 @@ from hidag.strategy.moves.recombination import (
 from hidag.strategy.problem import SearchProblem
 from hidag.strategy.structural_em import Candidate
 
-#: Where a hop from an end leads.
-Hop = Callable[[Candidate, SearchProblem, Observer], Candidate]
+#: From a candidate to the one that a move leads to.
+Move = Callable[[Candidate, SearchProblem, Observer], Candidate]
 
-#: EM steps without penalty: it creeps, and with fewer latents are still on their way.
+#: EM steps without penalty, which converge slowly.
 UNPENALISED_STEPS = 60
-#: Loadings that are kept after them have at least this share of their item's largest; if the first
-#: gains nothing the next is tried.
+#: Loadings that stay after them have at least this share of their item's largest; the second share
+#: is tried if the first gains nothing.
 LOADING_SHARES = (0.45, 0.3)
-#: EM steps on just these loadings before others may come and go.
+#: EM steps on these loadings before others may enter or leave.
 STEPS_ON_SUPPORT = 8
-#: EM steps of a law that began again, before a graph is learned from it.
+#: EM steps of a restarted law before a graph is learned from it.
 LAW_STEPS = 16
-#: Hops from an end at the most.
-MOST_HOPS = 10
-#: Ends that hops begin from, until two of them lead to the same place.
+#: Largest number of moves from an end.
+MOST_MOVES = 10
+#: Largest number of ends that moves start from.
 MOST_HOPPING_STARTS = 4
 
 
 def hop_between_optima(
     ends: Sequence[Candidate], problem: SearchProblem, observer: Observer
 ) -> Candidate:
-    """Return the best end that hops lead to from several ends.
+    """Return the best candidate that moves from several ends lead to.
 
-    Where hops from two ends lead to one place, and it is the best, others would lead there too.
+    Further ends are skipped once two of them lead to the best optimum.
 
     Parameters
     ----------
@@ -81,42 +81,42 @@ def hop_between_optima(
     for end in ends[:MOST_HOPPING_STARTS]:
         found.append(hop_from(end, problem, observer))
         best = max(found, key=lambda one: one.criterion)
-        places = [one for one in found if _same_place(one, best)]
-        if len(places) > 1:
+        same = [one for one in found if _same_optimum(one, best)]
+        if len(same) > 1:
             break
     return best
 
 
 def hop_from(end: Candidate, problem: SearchProblem, observer: Observer) -> Candidate:
-    """Return the end that hops lead to, each from the best end so far, or the end as it was.
+    """Return the candidate after the moves that raise the criterion.
 
-    The two kinds take turns until neither gains anything.
+    The two kinds of moves alternate until neither gains.
 
     Parameters
     ----------
     end : Candidate
-        On all rows, with the criterion that ends are compared by.
+        On all rows, with the criterion of :func:`criterion_of`.
     problem : SearchProblem
     observer : callable
-        Told of the steps.
+        Called after every EM step.
     """
-    kinds: tuple[Hop, ...] = (restart_law, lift_penalty)
+    moves: tuple[Move, ...] = (restart_law, lift_penalty)
     if problem.penalty.name is None:
-        kinds = kinds[:1]
+        moves = moves[:1]
     failed = 0
-    for number in range(MOST_HOPS):
-        found = kinds[number % len(kinds)](end, problem, observer)
+    for number in range(MOST_MOVES):
+        found = moves[number % len(moves)](end, problem, observer)
         if found.criterion > end.criterion + LEAST_GAIN:
             end, failed = found, 0
         else:
             failed += 1
-        if failed == len(kinds):
+        if failed == len(moves):
             break
     return end
 
 
 def restart_law(end: Candidate, problem: SearchProblem, observer: Observer) -> Candidate:
-    """Return where it leads to begin with the end's items and a law in which all is possible."""
+    """Return the candidate from the end's items and a uniform law."""
     n_states = problem.space.n_states
     brief = fixed_steps(problem.schedule, LAW_STEPS)
     free = run_em(
@@ -127,15 +127,15 @@ def restart_law(end: Candidate, problem: SearchProblem, observer: Observer) -> C
     parents = problem.learn_parents(
         free.parameters, free.probabilities, problem.data, max(free.n_iter, 1)
     )
-    begun = replace(end, estimate=append_run(end.estimate, free), parents=parents)
-    return run_to_convergence(begun, problem, observer)
+    first = replace(end, estimate=append_run(end.estimate, free), parents=parents)
+    return run_to_convergence(first, problem, observer)
 
 
 def lift_penalty(end: Candidate, problem: SearchProblem, observer: Observer) -> Candidate:
-    """Return where it leads to lift the penalty for a while, with the end's graph.
+    """Return the candidate after EM steps without penalty, under the end's graph.
 
-    Where that gains nothing more loadings are kept, and then the law is begun again as well: it was
-    learned for other latents.
+    If that gains nothing, more loadings stay, and then the law restarts too: it was learned for
+    other latents.
     """
     law_step = partial(factorise_counts, parents=end.parents, space=problem.space)
     unpenalised = replace(problem, penalty=NO_SPARSITY, observer=observer)
@@ -147,8 +147,8 @@ def lift_penalty(end: Candidate, problem: SearchProblem, observer: Observer) -> 
     )
     found: list[Candidate] = []
     for share in LOADING_SHARES:
-        settled = refit_largest_loadings(lifted, share, unpenalised, law_step)
-        steps = append_run(append_run(end.estimate, lifted), settled)
+        refitted = refit_largest_loadings(lifted, share, unpenalised, law_step)
+        steps = append_run(append_run(end.estimate, lifted), refitted)
         found.append(run_to_convergence(replace(end, estimate=steps), problem, observer))
         if found[-1].criterion > end.criterion + LEAST_GAIN:
             return found[-1]
@@ -160,14 +160,14 @@ def lift_penalty(end: Candidate, problem: SearchProblem, observer: Observer) -> 
 def refit_largest_loadings(
     lifted: Estimate, share: float, problem: SearchProblem, law_step: LawStep = normalise_counts
 ) -> Estimate:
-    """Return a few steps later, with the largest loadings of each item only.
+    """Return the estimate after a few steps with only the largest loadings of each item.
 
     Parameters
     ----------
     lifted : Estimate
         Without penalty.
     share : float
-        What a loading has at least of its item's largest.
+        Smallest share of its item's largest loading.
     problem : SearchProblem
         Without penalty.
     law_step : callable
@@ -175,8 +175,8 @@ def refit_largest_loadings(
     """
     items = lifted.parameters
     means = lifted.probabilities @ problem.basis.features
-    kept = np.where(largest_loadings(items, problem.allowed, share), items.loadings, 0.0)
-    items = replace_loadings(items, kept, means, means)
+    loadings = np.where(largest_loadings(items, problem.allowed, share), items.loadings, 0.0)
+    items = replace_loadings(items, loadings, means, means)
     own = problem.allowed.copy()
     own[:, 1:] *= items.loadings != 0
     brief = min(STEPS_ON_SUPPORT, problem.schedule.max_iter)
@@ -191,9 +191,9 @@ def refit_largest_loadings(
 def largest_loadings(
     items: MeasurementParameters, allowed: NDArray[np.uint8], share: float
 ) -> NDArray[np.bool_]:
-    """Return which loadings each item keeps: its largest, and all that are known, shape (J, T).
+    """Return each item's largest loadings and those that Q requires, shape (J, T).
 
-    All terms of a latent stay or go together.
+    The terms of a latent are selected together.
     """
     terms = items.terms
     sizes = np.zeros((terms.n_latents, len(items.loadings)))
@@ -201,12 +201,12 @@ def largest_loadings(
     rank = np.argsort(np.argsort(-sizes, axis=0, kind="stable"), axis=0, kind="stable")
     keep = (sizes >= share * sizes.max(axis=0)) & (rank < MOST_START_PARENTS)
     for k in np.flatnonzero(~keep.any(axis=1)):
-        # A latent must have something to begin with.
+        # Every latent has at least one item.
         keep[k, np.argmax(sizes[k])] = True
     return np.asarray(keep.T[:, terms.main_latents] | (allowed[:, 1:] == FREE))
 
 
-def _same_place(one: Candidate, other: Candidate) -> bool:
+def _same_optimum(one: Candidate, other: Candidate) -> bool:
     return (
         loading_similarity(one.estimate.parameters, other.estimate.parameters)
         >= SAME_OPTIMUM_COSINE
@@ -214,5 +214,5 @@ def _same_place(one: Candidate, other: Candidate) -> bool:
 
 
 def fixed_steps(schedule: Schedule, count: int) -> Schedule:
-    """Return a plan of so many steps, however little they gain."""
+    """Return a schedule of a fixed number of steps."""
     return replace(schedule, max_iter=min(count, schedule.max_iter), tolerance=0.0)

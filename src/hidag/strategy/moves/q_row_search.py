@@ -1,11 +1,10 @@
-"""Each item's latents chosen anew, all effects of a set of latents judged at once.
+"""Search of each item's row of Q over sets of latents, with all their interactions.
 
-Which latents an item has is found by main effects, one latent at a time. A latent that hardly moves
-an item by itself but changes what others do to it is not seen that way, nor are two latents that
-only matter together. Once all has settled each item is therefore taken out, and every small set of
-latents is asked how well it explains the item given what the *other* items say about them: with an
-own mean in each combination of levels that is a mixture with known weights, whose observed-data
-likelihood a few short EM steps give.
+Main effects select an item's latents one at a time. They miss a latent that mainly changes the
+effect of another one, and two latents that have an effect only together. At convergence, each item
+is therefore excluded in turn, and every small set of latents is compared by how well it explains
+the item given the posterior from the *other* items. With one mean per combination of levels that is
+a mixture with known weights, whose observed-data likelihood a few EM steps maximise.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from hidag.measurement.terms import Effects
 
 Array = NDArray[np.float64]
 
-#: With more joint states, or more latents in a set, items keep what main effects found.
+#: Largest number of joint states, and of latents in a set.
 MOST_STATES, MOST_LATENTS = 1 << 10, 3
-#: Combinations of levels of all sets together, which every row has a chance for.
+#: Largest number of combinations of levels of all sets together.
 MOST_COMBINATIONS = 600
-#: Exponentials of more would overflow.
+#: Exponentials of larger numbers would overflow.
 LARGEST_EXPONENT = 600.0
 #: Steps of the short EM, and the smallest share of an item's variance that its noise may have.
 STEPS, SMALLEST_NOISE = 25, 1e-3
@@ -41,7 +40,7 @@ STEPS, SMALLEST_NOISE = 25, 1e-3
 INSIDE = 1e-4
 
 
-def with_better_rows(
+def improve_rows(
     estimate: Estimate,
     data: WorkingData,
     space: StateSpace,
@@ -54,35 +53,34 @@ def with_better_rows(
     Parameters
     ----------
     estimate : Estimate
-        Settled, with interactions.
+        Converged, with interactions.
     data : WorkingData
-        Complete rows and missing cells alike.
     space : StateSpace
     q_entries : ndarray of int8, shape (J, K)
         1, 0, or -1 for entries to be estimated.
     effects : Effects
     price : float
-        What a term has to be worth, in units of log-likelihood.
+        Cost per term, in units of log-likelihood.
 
     Returns
     -------
     MeasurementParameters or None
-        None if no item would change, or if there are too many joint states to look.
+        None if no item would change, or if there are too many joint states.
     """
     if space.n_states > MOST_STATES:
         return None
     chosen = np.array(estimate.parameters.support, dtype=np.int8)
     tables: dict[int, tuple[tuple[int, ...], Array, float]] = {}
     for j, family in enumerate(map(family_named, data.families)):
-        if not (q_entries[j] < 0).any() or not _goes_by_means(family):
+        if not (q_entries[j] < 0).any() or not _has_simple_mean(family):
             continue
         now = tuple(int(k) for k in np.flatnonzero(chosen[j]))
-        sets = _sets(q_entries[j], now, space, effects)
-        weights = _given_the_others(estimate, data, space, j, sets)
+        sets = _possible_sets(q_entries[j], now, space, effects)
+        weights = _posterior_without_item(estimate, data, space, j, sets)
         bounds = np.cumsum([0, *(_n_combinations(latents, space) for latents in sets)])
         best = max(
             (
-                (*_explained(weights[:, a:b], data, j, family, price), latents)
+                (*_fit_means(weights[:, a:b], data, j, family, price), latents)
                 for latents, a, b in zip(sets, bounds, bounds[1:], strict=False)
             ),
             key=lambda trial: trial[0],
@@ -92,11 +90,11 @@ def with_better_rows(
             chosen[j] = np.isin(np.arange(space.n_latents), best[3])
     if not tables:
         return None
-    return _written(estimate.parameters, tables, chosen, space, effects)
+    return _with_tables(estimate.parameters, tables, chosen, space, effects)
 
 
-def _goes_by_means(family: Family) -> TypeGuard[MeanFamily]:
-    """Return whether a family has one column whose means it takes as they are."""
+def _has_simple_mean(family: Family) -> TypeGuard[MeanFamily]:
+    """Return whether the mean of a family's single column determines its predictor."""
     by_mean = isinstance(family, MeanFamily) and family.n_columns == 1 and not family.n_cutpoints
     return by_mean and (family.is_location_scale or not family.has_dispersion)
 
@@ -105,10 +103,10 @@ def _n_combinations(latents: tuple[int, ...], space: StateSpace) -> int:
     return prod(space.levels[k] for k in latents)
 
 
-def _given_the_others(
+def _posterior_without_item(
     estimate: Estimate, data: WorkingData, space: StateSpace, item: int, sets: list[tuple[int, ...]]
 ) -> NDArray[np.float32]:
-    """Return chances of the sets' combinations given all items but one, shape (N, combinations)."""
+    """Return posteriors of the sets' level combinations given all other items, shape (N, C)."""
     parameters = estimate.parameters
     states = space.states()
     features = parameters.terms.features(states)
@@ -128,7 +126,7 @@ def _given_the_others(
         own = data.x[rows, column][:, None] * theta[column] - partition[item]
         if data.observed is not None:
             own *= data.observed[rows, item][:, None]
-        # The likeliest state keeps its weight: nothing vanishes, and nothing overflows.
+        # Relative to the most probable state, to avoid overflow and underflow.
         rest = np.take_along_axis(own, posterior.argmax(axis=1)[:, None], axis=1) - own
         np.exp(np.minimum(rest, LARGEST_EXPONENT, out=rest), out=rest)
         rest *= posterior
@@ -136,7 +134,7 @@ def _given_the_others(
     return out
 
 
-def _sets(
+def _possible_sets(
     entries: NDArray[np.int8], now: tuple[int, ...], space: StateSpace, effects: Effects
 ) -> list[tuple[int, ...]]:
     """Return the sets of latents that an item may have, its present one first."""
@@ -153,18 +151,18 @@ def _sets(
     return [now, *(one for one in found if one != now)]
 
 
-def _explained(
+def _fit_means(
     weights: NDArray[np.float32], data: WorkingData, item: int, family: MeanFamily, price: float
 ) -> tuple[float, Array, float]:
-    """Return the priced likelihood of an item with a mean in each combination of some levels.
+    """Return the penalised likelihood of an item with one mean per combination of levels.
 
     Parameters
     ----------
     weights : ndarray, shape (N, C)
-        Chances of the combinations given the other items.
+        Posteriors of the combinations given the other items.
     data, item, family
     price : float
-        Of each mean beyond the first.
+        Cost of each mean beyond the first.
 
     Returns
     -------
@@ -208,14 +206,14 @@ def _explained(
     return value - price * (len(predictors) - 1), predictors, noise
 
 
-def _written(
+def _with_tables(
     parameters: MeasurementParameters,
     tables: dict[int, tuple[tuple[int, ...], Array, float]],
     q: NDArray[np.int8],
     space: StateSpace,
     effects: Effects,
 ) -> MeasurementParameters:
-    """Return the parameters with items' tables of predictors written as terms."""
+    """Return the parameters with tables of predictors expressed as terms."""
     terms = effects.terms(q, space.levels)
     wide = parameters.with_terms(terms)
     intercept, loadings = wide.intercept.copy(), wide.loadings.copy()

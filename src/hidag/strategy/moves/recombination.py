@@ -29,24 +29,24 @@ from hidag.strategy.structural_em import Candidate, law_complexity, structural_e
 
 Array = NDArray[np.float64]
 
-#: Starts that are taken to their ends.
+#: Largest number of candidates that are run to convergence.
 MOST_ENDS = 4
-#: A start goes where a better one goes when no latent's loadings differ by more than this cosine.
+#: Two candidates are the same optimum if all matched latents' loadings have at least this cosine.
 SAME_OPTIMUM_COSINE = 0.97
-#: How much coarser their steps end than the last ones of the fit.
+#: Tolerance of these runs, as a multiple of the final one.
 ENDS_TOLERANCE = 3.0
-#: Times that a graph is learned on the way to an end.
+#: Rounds of structural EM in these runs.
 ROUNDS_TO_END = 2
 #: Versions of a latent are the same when their loadings have at least this cosine.
 SAME_VERSION = 0.93
-#: EM steps after which an exchange is judged.
+#: EM steps before an exchange is compared.
 STEPS_OF_EXCHANGE = 8
-#: A latent with fewer items than this is idle: what one item alone shows of it is noise of its own.
+#: A latent with fewer items is unused: a single item does not distinguish it from noise.
 FEWEST_ITEMS = 2
-#: What an idle latent costs, in units of log-likelihood. Who asks for so many latents says that
-#: they are there: an end that does without one must fit far better.
+#: Cost of an unused latent, in units of log-likelihood: the user asked for this many latents, so
+#: that an optimum without one of them must fit far better.
 UNUSED_LATENT_COST = 10.0
-#: An exchange must gain this much, in units of log-likelihood: less is a step of EM.
+#: Least gain of a move, in units of log-likelihood; smaller ones are within the EM tolerance.
 LEAST_GAIN = 1.0
 
 
@@ -78,20 +78,19 @@ def converge_and_recombine(
     *,
     most_ends: int = MOST_ENDS,
 ) -> list[Candidate]:
-    """Return where several starts lead, taken further on all rows, the best first.
+    """Return distinct candidates run to convergence on all rows, the best first.
 
-    The best is crossed with the others, which stay as they are.
+    The best is recombined with the others, which stay unchanged.
 
     Parameters
     ----------
     looks : list of Candidate
-        One for each start; if all lead to one place there is nothing to choose, and the best look
-        comes back alone.
+        One per start. If all are the same optimum, the best is returned alone, unchanged.
     problem : SearchProblem
     observers : list of callables
-        Told of the steps of each start.
+        Called after every EM step, one per start.
     most_ends : int
-        How many looks are taken further, the best ones.
+        Largest number of candidates that are run to convergence.
     """
     parameters = [look.estimate.parameters for look in looks]
     order = distinct_optima(parameters, [look.criterion for look in looks], most_ends)
@@ -128,9 +127,10 @@ def distinct_optima(
 def criterion_of(
     estimate: Estimate, parents: tuple[tuple[int, ...], ...], problem: SearchProblem
 ) -> float:
-    """Return what ends are compared by: the likelihood, less what items, law and idle latents cost.
+    """Return the criterion of a candidate; larger is better.
 
-    Items cost what the table's evidence asks for them, whatever penalty led there.
+    It is the log-likelihood minus the complexity of the items, by a Laplace approximation of their
+    evidence, of the law, and of unused latents. It does not depend on the penalty.
     """
     parameters, data = estimate.parameters, problem.data
     _, information = observed_information(
@@ -139,12 +139,12 @@ def criterion_of(
     optional = is_penalised(problem.allowed[:, 1:])
     items = log_evidence(parameters, information, coefficient_scales(data), optional)
     price = law_complexity(estimate, parents, problem.space, data.n_counted)
-    idle = int((parameters.q_matrix.sum(axis=0) < FEWEST_ITEMS).sum())
-    return float(estimate.log_likelihood + items - price - UNUSED_LATENT_COST * idle)
+    unused = int((parameters.q_matrix.sum(axis=0) < FEWEST_ITEMS).sum())
+    return float(estimate.log_likelihood + items - price - UNUSED_LATENT_COST * unused)
 
 
 def run_to_convergence(look: Candidate, problem: SearchProblem, observer: Observer) -> Candidate:
-    """Return a start's estimate on all rows: EM, support and graph, with coarser steps."""
+    """Return a candidate after structural EM on all rows with a coarser tolerance."""
     coarse = replace(problem, schedule=problem.tolerating(ENDS_TOLERANCE), observer=observer)
     found = structural_em(coarse, look, max_rounds=ROUNDS_TO_END)
     return replace(
@@ -162,9 +162,9 @@ def _recombine(
     problem: SearchProblem,
     observer: Observer,
 ) -> Candidate:
-    """Return the best end with those latents of the other's that make it better.
+    """Return the best candidate with those latents of the other one that raise the criterion.
 
-    ``tried`` holds the versions that each latent has been given; it grows.
+    ``tried`` has the versions of each latent that have been tried; new ones are appended.
     """
     law_step = partial(factorise_counts, parents=best.parents, space=problem.space)
     plan = problem.tolerating(ENDS_TOLERANCE, STEPS_OF_EXCHANGE)
@@ -195,7 +195,7 @@ def _cosine(one: Array, other: Array) -> float:
 def _other_versions(
     best: MeasurementParameters, partner: MeasurementParameters
 ) -> Iterator[tuple[int, Array]]:
-    """Yield the latents that the partner has in another version, with its strengths (J,)."""
+    """Yield the latents whose loadings differ from the partner's, with its strengths (J,)."""
     for k in range(best.n_latents):
         mine, version = best.strengths[:, k], partner.strengths[:, k]
         if _cosine(mine, version) < SAME_VERSION:
@@ -205,14 +205,14 @@ def _other_versions(
 def match_latents(
     best: MeasurementParameters, other: MeasurementParameters
 ) -> MeasurementParameters:
-    """Return the other's items, its latents in the order and direction of the best's.
+    """Return the other's items with latents in the order and direction of the best's.
 
-    Only latents with as many levels are matched with each other.
+    Only latents with the same number of levels are matched.
     """
     lengths = [np.maximum(np.linalg.norm(p.strengths, axis=0), 1e-12) for p in (best, other)]
     cosines = (best.strengths / lengths[0]).T @ (other.strengths / lengths[1])
-    alike = np.equal.outer(best.terms.levels, other.terms.levels)
-    _, order = linear_sum_assignment(np.where(alike, -np.abs(cosines), 2.0))
+    same_levels = np.equal.outer(best.terms.levels, other.terms.levels)
+    _, order = linear_sum_assignment(np.where(same_levels, -np.abs(cosines), 2.0))
     turned = cosines[np.arange(len(order)), order] < 0
     return other.reordered(latents=order).flipped(turned)
 
@@ -226,9 +226,8 @@ def exchange_latents(
 ) -> MeasurementParameters:
     """Return the best's items with the partner's loadings on some latents.
 
-    Intercepts make up for it, so that items' predictors keep their means (under ``law`` if another
-    law comes along, shape (S,)). Items whose predictors would leave their family's range stay as
-    they were.
+    Intercepts change such that predictors keep their means, under ``law``, shape (S,), if given.
+    Items whose predictors would leave their family's range stay unchanged.
     """
     mine = best.parameters
     columns = np.flatnonzero(mine.terms.involved[:, np.atleast_1d(latents)].any(axis=1))
@@ -242,14 +241,14 @@ def exchange_latents(
 def replace_loadings(
     items: MeasurementParameters, loadings: Array, before: Array, after: Array
 ) -> MeasurementParameters:
-    """Return the items with other loadings (J, T), their predictors' means as they were.
+    """Return the items with other loadings, shape (J, T), and the same means of predictors.
 
-    Items whose predictors would leave their family's range stay as they were.
+    Items whose predictors would leave their family's range stay unchanged.
 
     Parameters
     ----------
     before, after : ndarray, shape (T,)
-        Means of the terms under the law that the items had, and under the one that they get.
+        Means of the terms under the old and the new law.
     """
     intercept = items.intercept + items.loadings @ before - loadings @ after
     keep = replace(items, intercept=intercept, loadings=loadings).in_range()
@@ -260,24 +259,21 @@ def replace_loadings(
     )
 
 
-# --- Ends in which every loading points in its latent's direction, held against the best
-
-#: Where a larger share of the loadings runs against their latents, items are keyed both ways.
+#: With a larger share of reversed loadings, items are taken to be keyed in both directions.
 LARGEST_SHARE_AGAINST = 0.25
 
 
 def reversed_loadings(parameters: MeasurementParameters) -> NDArray[np.bool_]:
-    """Return which loadings point the other way than their latent's do in sum, shape (J, K)."""
+    """Return the loadings whose sign differs from that of their latent's sum, shape (J, K)."""
     direction = np.where(parameters.loadings.sum(axis=0) < 0, -1.0, 1.0)
     return np.asarray(parameters.loadings * direction < 0)
 
 
 def sign_complexity(parameters: MeasurementParameters) -> float:
-    """Return what the directions of the loadings cost, in units of log-likelihood.
+    """Return the description length of the loadings' signs, in units of log-likelihood.
 
-    Each loading runs against its latent with the same unknown probability, all of whose values are
-    possible beforehand (a beta distribution with halves): the logarithm of how improbable the
-    directions found are on average over them.
+    Each loading is reversed with the same unknown probability, which has a Beta(1/2, 1/2) prior:
+    minus the log of the marginal probability of the signs.
     """
     n_against = int(reversed_loadings(parameters).sum())
     n_along = int((parameters.loadings != 0).sum()) - n_against
@@ -285,9 +281,9 @@ def sign_complexity(parameters: MeasurementParameters) -> float:
 
 
 def make_monotone(look: Candidate, basis: Basis) -> Candidate:
-    """Return the look with its latents' directions up and no loading against them.
+    """Return the candidate with latents turned such that loadings rise, without reversed loadings.
 
-    Intercepts make up for loadings that go, so that items' predictors keep their means.
+    Intercepts change such that predictors keep their means.
     """
     estimate = look.estimate
     levels = estimate.parameters.terms.levels
@@ -307,26 +303,25 @@ def make_monotone(look: Candidate, basis: Basis) -> Candidate:
 def try_monotone_loadings(
     ends: list[Candidate], looks: list[Candidate], problem: SearchProblem, observers: list[Observer]
 ) -> tuple[list[Candidate], SearchProblem]:
-    """Return the ends, or those without loadings against their latents if their best is better.
+    """Return the ends, or ends with nonnegative loadings if the best of those is better.
 
     Parameters
     ----------
     ends : list of Candidate
-        The best end first; a single one where all starts lead to one place: then there is no doubt,
-        and it comes back.
+        The best first. A single one, to which all starts converged, is returned unchanged.
     looks : list of Candidate
-        One for each start.
+        Candidates, one per start.
     problem : SearchProblem
     observers : list of callables
 
     Returns
     -------
     list of Candidate, SearchProblem
-        Ends, the best first, and the problem as it goes on: with loadings that may not fall if such
-        an end won.
+        Ends, the best first, and the problem to continue with, in which loadings are nonnegative
+        if such an end won.
     """
     best = ends[0]
-    # The steps of more than two levels go up and down as levels happen to be numbered.
+    # Levels beyond two are not yet in order during estimation.
     if len(ends) == 1 or max(problem.space.levels) > 2:
         return ends, problem
     n_against = int(reversed_loadings(best.estimate.parameters).sum())
@@ -335,14 +330,14 @@ def try_monotone_loadings(
         return ends, problem
     allowed = np.where(problem.allowed == PENALISED, NONNEGATIVE, problem.allowed).astype(np.uint8)
     rising = replace(problem, allowed=allowed)
-    # The best end was crossed with others: it is one more place to begin, and the first.
+    # The best end was recombined: it is a further start, and the first.
     first = replace(best, criterion=np.inf)
-    begun = [make_monotone(look, problem.basis) for look in (first, *looks)]
-    told = [observers[0], *observers]
-    upright = converge_and_recombine(begun, rising, told, most_ends=len(begun))
-    if upright[0] is begun[0]:
-        # Without loadings against them all lead to one place.
-        upright = [run_to_convergence(upright[0], rising, told[0])]
+    starts = [make_monotone(look, problem.basis) for look in (first, *looks)]
+    watchers = [observers[0], *observers]
+    upright = converge_and_recombine(starts, rising, watchers, most_ends=len(starts))
+    if upright[0] is starts[0]:
+        # All are the same optimum.
+        upright = [run_to_convergence(upright[0], rising, watchers[0])]
     lead = upright[0].criterion - sign_complexity(upright[0].estimate.parameters)
     if lead > best.criterion - sign_complexity(best.estimate.parameters):
         return upright, rising

@@ -1,12 +1,10 @@
-"""Latents that were found as one, where joint states are too many to list.
+"""Split moves: one estimated latent that stands for two is split in two.
 
-The spectral start may miss a latent whose causes and effects are close to it: its items go to
-those, and a factor made of noise is left over. Sampling does not find the way back. What shows it
-are the items' correlations, as in :mod:`hidag.strategy.moves.split_moves`; what a fit says of them
-is known
-from draws of the latents, so that it does not matter how well the law is known yet. The idlest
-latent then begins again as one half of the latent that stands for two, or, where two latents have
-the same items, these are dealt out among both.
+A start may miss a latent that is strongly correlated with its neighbours: its items load on those,
+and another latent is fitted to noise. EM and sampling do not leave such an optimum. Correlations of
+the items beyond those of the fit reveal it. The least used latent is restarted as one part of the
+latent that stands for two; if two latents have the same items, these are divided between them.
+With enumerated states the fit's correlations come from its law, otherwise from draws.
 """
 
 from __future__ import annotations
@@ -39,13 +37,11 @@ from hidag.strategy.moves.recombination import (
 from hidag.strategy.problem import SearchProblem
 from hidag.strategy.structural_em import Candidate
 
-# --- What shows that one latent stands for two: items that have more in common than a fit says
-
 Array = NDArray[np.float64]
 
-#: A latent with fewer items than this has nothing to take apart.
+#: A latent with fewer items is not split.
 FEWEST_ITEMS = 3
-#: How often the halves of a latent are in the same state at first.
+#: Initial probability that the two parts of a latent have the same level.
 SPLIT_AGREEMENT = 0.7
 
 
@@ -57,10 +53,9 @@ class Split:
     ----------
     latent : int
     leaving : ndarray of int
-        Items that go to the other half.
+        Items that go to the other part.
     excess : float
-        What its items have in common beyond the fit along the direction that parts them (the
-        leading eigenvalue of their residual correlations).
+        Leading eigenvalue of its items' residual correlations.
     """
 
     latent: int
@@ -69,12 +64,12 @@ class Split:
 
 
 def split_sides(residual: Array, own: NDArray[np.intp]) -> tuple[NDArray[np.intp], float]:
-    """Return which of a latent's items would go to its other half, and what speaks for two halves.
+    """Return which of a latent's items would go to its other part, and the evidence for a split.
 
     Parameters
     ----------
     residual : ndarray, shape (J, J)
-        What items' correlations are beyond the fit's.
+        Residual correlations of the items.
     own : ndarray of int
         The latent's items.
 
@@ -95,14 +90,14 @@ def split_sides(residual: Array, own: NDArray[np.intp]) -> tuple[NDArray[np.intp
 def residual_correlation(
     x: Array, seen: Array, weights: Array | None, means: Array, law: Array
 ) -> Array:
-    """Return what responses' correlations are beyond those that a law gives them, shape (R, R).
+    """Return correlations of responses minus those under a law, shape (R, R).
 
     Parameters
     ----------
     x : ndarray, shape (N, R)
         Responses; anything where they are missing.
     seen : ndarray, shape (N, R)
-        1 where they are not.
+        1 where responses are observed.
     weights : ndarray, shape (N,), or None
     means : ndarray, shape (R, S)
         Of the responses in each state.
@@ -127,10 +122,9 @@ def residual_correlation(
 def residual_correlations(
     items: MeasurementParameters, data: WorkingData, design: Array, law: Array
 ) -> Array:
-    """Return what items' correlations are beyond a fit's, shape (J, J), zero on the diagonal.
+    """Return residual correlations of the items, shape (J, J), zero on the diagonal.
 
-    Items whose response has no mean that goes with their latents alone are not judged: their rows
-    and columns are zero, and NaN on the diagonal.
+    Items of families without a mean function have zero rows and columns and NaN on the diagonal.
 
     Parameters
     ----------
@@ -159,18 +153,18 @@ def residual_correlations(
 def least_used_and_splits(
     items: MeasurementParameters, data: WorkingData, residual: Array, free: NDArray[np.bool_]
 ) -> tuple[int, list[Split]]:
-    """Return the idlest latent, and how each other one would come apart, the most excess first.
+    """Return the least used latent and the splits of the others, the largest excess first.
 
-    The idlest has the smallest loadings in sum, in units of the items' scales.
+    The least used latent has the smallest sum of loadings, in units of the items' scales.
 
     Parameters
     ----------
     items : MeasurementParameters
     data : WorkingData
     residual : ndarray, shape (J, J)
-        As of :func:`residual_correlations`.
+        From :func:`residual_correlations`.
     free : ndarray of bool, shape (K,)
-        Latents none of whose items are known: others stay as they are.
+        Latents without given entries of Q; others are not split.
     """
     sizes = (np.abs(items.loadings) / coefficient_scales(data)[:, None]).sum(axis=0)
     idle = int(np.argmin(np.where(free, sizes, np.inf)))
@@ -188,7 +182,7 @@ def least_used_and_splits(
 
 
 def split_loadings(loadings: Array, split: Split, idle: int) -> Array:
-    """Return loadings (J, K) of binary latents with the idle latent as one half of another one."""
+    """Return loadings (J, K) with the idle latent as one part of another one."""
     out = loadings.copy()
     out[:, idle] = 0.0
     out[split.leaving, idle] = loadings[split.leaving, split.latent]
@@ -196,27 +190,25 @@ def split_loadings(loadings: Array, split: Split, idle: int) -> Array:
     return out
 
 
-# --- Two latents that were found as one, taken apart
-
-#: Latents that are taken apart from one end, those first whose items say so most.
+#: Splits that are tried from one end, those with the largest excess.
 MOST_SPLITS = 3
-#: Times that the best of them is kept and others are tried from there.
+#: Largest number of successive splits.
 MOST_ROUNDS = 3
-#: EM steps without penalty, in which items find their side.
+#: EM steps without penalty after a split.
 SPLIT_STEPS = 40
 
 
 def try_splits(end: Candidate, problem: SearchProblem, observer: Observer) -> Candidate:
-    """Return the best end that splits of latents lead to, or the end as it was.
+    """Return the candidate after the split moves that raise the criterion.
 
     Parameters
     ----------
     end : Candidate
-        On all rows, with the criterion that ends are compared by.
+        On all rows, with the criterion of :func:`criterion_of`.
     problem : SearchProblem
-        With more than two levels, or a penalty that is off, nothing is tried.
+        No split is tried with more than two levels or without a penalty.
     observer : callable
-        Told of the steps.
+        Called after every EM step.
     """
     if max(problem.space.levels) > 2 or problem.penalty.name is None:
         return end
@@ -225,7 +217,7 @@ def try_splits(end: Candidate, problem: SearchProblem, observer: Observer) -> Ca
         found = [_split(end, s, idle, problem, observer) for s in splits[:MOST_SPLITS]]
         if not found:
             break
-        # Hops cost several times what a split does: only the best of them goes on.
+        # Basin hopping costs several times as much as a split: only for the best.
         best = hop_from(max(found, key=lambda one: one.criterion), problem, observer)
         if best.criterion <= end.criterion + LEAST_GAIN:
             break
@@ -234,9 +226,9 @@ def try_splits(end: Candidate, problem: SearchProblem, observer: Observer) -> Ca
 
 
 def promising_splits(estimate: Estimate, problem: SearchProblem) -> tuple[int, list[Split]]:
-    """Return the idlest latent, and how each other one would come apart, the most excess first.
+    """Return the least used latent and the splits of the others, the largest excess first.
 
-    Latents whose items are known in part stay as they are.
+    Latents with given entries of Q are not split.
     """
     items, law = estimate.parameters, estimate.probabilities / estimate.probabilities.sum()
     free: NDArray[np.bool_] = np.asarray(is_penalised(problem.allowed[:, 1:]).all(axis=0))
@@ -247,72 +239,70 @@ def promising_splits(estimate: Estimate, problem: SearchProblem) -> tuple[int, l
 def start_of_split(
     estimate: Estimate, split: Split, idle: int, problem: SearchProblem
 ) -> tuple[MeasurementParameters, Array]:
-    """Return items and law in which the idle latent is one half of another one.
+    """Return items and law in which the idle latent is one part of another one.
 
-    The idle latent's own items lose it, their predictors' means as they were.
+    Means of the items' predictors stay the same.
     """
     items, law = estimate.parameters, estimate.probabilities / estimate.probabilities.sum()
     loadings = split_loadings(items.loadings, split, idle)
     cube = law.reshape(problem.space.levels)
     shape = [1] * cube.ndim
     shape[idle] = shape[split.latent] = 2
-    alike = np.where(np.eye(2, dtype=bool), SPLIT_AGREEMENT, 1.0 - SPLIT_AGREEMENT).reshape(shape)
-    halves = np.ascontiguousarray(cube.sum(axis=idle, keepdims=True) * alike).ravel()
-    before, after = (one @ problem.basis.features for one in (law, halves))
-    return replace_loadings(items, loadings, before, after), spread_law(halves)
+    joint = np.where(np.eye(2, dtype=bool), SPLIT_AGREEMENT, 1.0 - SPLIT_AGREEMENT).reshape(shape)
+    split_law = np.ascontiguousarray(cube.sum(axis=idle, keepdims=True) * joint).ravel()
+    before, after = (one @ problem.basis.features for one in (law, split_law))
+    return replace_loadings(items, loadings, before, after), spread_law(split_law)
 
 
 def _split(
     end: Candidate, split: Split, idle: int, problem: SearchProblem, observer: Observer
 ) -> Candidate:
-    """Return where it leads to take a latent apart."""
+    """Return the candidate that a split leads to."""
     items, law = start_of_split(end.estimate, split, idle, problem)
     unpenalised = replace(problem, penalty=NO_SPARSITY, observer=observer)
     plan = fixed_steps(problem.schedule, SPLIT_STEPS)
     lifted = run_em(replace(unpenalised, schedule=plan), items, law)
-    settled = refit_largest_loadings(lifted, LOADING_SHARES[0], unpenalised)
-    steps = append_run(lifted, settled)
+    refitted = refit_largest_loadings(lifted, LOADING_SHARES[0], unpenalised)
+    steps = append_run(lifted, refitted)
     parents = problem.learn_parents(
         steps.parameters, steps.probabilities, problem.data, max(steps.n_iter, 1)
     )
-    begun = replace(end, estimate=append_run(end.estimate, steps), parents=parents)
-    return run_to_convergence(begun, problem, observer)
+    first = replace(end, estimate=append_run(end.estimate, steps), parents=parents)
+    return run_to_convergence(first, problem, observer)
 
 
-# --- How well a support explains the items' correlations, whatever the latents' law is
-
-#: Steps of the minimiser: supports differ by far more than the last of them bring.
+#: Iterations of the minimiser: the criteria of supports differ by far more than the last ones gain.
 MOST_STEPS = 100
-#: Correlations of factors stay inside this: two that are one have one column too many.
+#: Bound on correlations of factors, so that no two of them coincide.
 LARGEST_CORRELATION = 0.98
 
 
 def support_criterion(
     correlations: Array, rows: Array, loadings: Array, factors: Array, price: float
 ) -> float:
-    """Return the criterion of a support, smaller being better.
+    """Return the least-squares criterion of a support; smaller is better.
 
-    It is the sum of the squares that are left, each times the rows it is from, which has a mean of
-    about one for each pair when the support is right, and a price for each loading.
+    It is the sum of squared residual correlations, each times its number of rows, plus a cost per
+    loading. With the right support each pair contributes about one.
 
     Parameters
     ----------
     correlations : ndarray, shape (J, J)
         Of the items.
     rows : ndarray, shape (J, J)
-        Rows that each is from; zero for pairs that are not looked at, as on the diagonal.
+        Number of rows of each; zero for pairs that are excluded and on the diagonal.
     loadings : ndarray, shape (J, K)
-        Correlations of the items with the factors to begin with, zero outside the support.
+        Initial correlations of items and factors, zero outside the support.
     factors : ndarray, shape (K, K)
-        Correlations of the factors to begin with.
+        Initial correlations of the factors.
     price : float
-        Of a loading.
+        Cost per loading.
     """
     support = loadings != 0
     places = np.nonzero(support)
     above = np.triu_indices(support.shape[1], 1)
 
-    def parted(numbers: Array) -> tuple[Array, Array]:
+    def unpack(numbers: Array) -> tuple[Array, Array]:
         slopes = np.zeros(support.shape)
         slopes[places] = numbers[: len(places[0])]
         among = np.eye(support.shape[1])
@@ -320,7 +310,7 @@ def support_criterion(
         return slopes, among + np.triu(among, 1).T
 
     def squares(numbers: Array) -> tuple[float, Array]:
-        slopes, among = parted(numbers)
+        slopes, among = unpack(numbers)
         rest = slopes @ among @ slopes.T - correlations
         weighted = rows * rest
         pulled = weighted @ slopes
@@ -341,42 +331,39 @@ def support_criterion(
     return float(found.fun) + price * len(places[0])
 
 
-# ---
-
-#: Rows at the most that correlations are taken from.
+#: Largest number of rows that correlations are computed from.
 MOST_ROWS = 5000
-#: What m items of one latent have in common beyond the fit has to be this share of 2 sqrt(m / N),
-#: which chance reaches before anything is fitted, and no less than this: many rows show any trifle.
+#: Smallest excess of a latent with m items: this share of 2 sqrt(m / N), which random correlations
+#: reach without a fit, and at least the second number, because large samples show any misfit.
 BEYOND_CHANCE, SMALLEST_EXCESS = 0.7, 0.1
-#: Places at the most to begin again from one fit.
-MOST_PLACES = 2
-#: Two latents with more than this share of their items in common are mixtures of one another.
+#: Largest number of start points from one fit.
+MOST_START_POINTS = 2
+#: Two latents that share more than this part of their items are taken for mixtures of each other.
 SHARED_ITEMS = 0.5
-#: Variances of standardised columns below this are none.
+#: Smaller variances of standardised columns count as zero.
 SMALLEST_SPREAD = 1e-9
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How items' correlations agree with a fit.
+    """Agreement of the items' correlations with a fit.
 
     Attributes
     ----------
     criterion : float
-        Of the support, smaller being better; see :mod:`hidag.strategy.moves.split_moves`.
-    places : tuple of MeasurementParameters
-        Where to begin with a latent apart that seems to stand for two, the clearest first.
+        From :func:`support_criterion`; smaller is better.
+    start_points : tuple of MeasurementParameters
+        Items with one latent split, the largest excess first.
     """
 
     criterion: float
-    places: tuple[MeasurementParameters, ...]
+    start_points: tuple[MeasurementParameters, ...]
 
 
 class CorrelationCheck:
-    """Items' correlations, which fits are held against.
+    """Correlations of the items, for comparison with fits.
 
-    Items of any family have a part: each has a number per response in which latents act about
-    linearly.
+    Responses of any family are first transformed such that latents act on them about linearly.
 
     Parameters
     ----------
@@ -388,53 +375,53 @@ class CorrelationCheck:
         shape = (self.data.n_samples, self.data.n_items)
         observed = self.data.observed
         self.seen = np.ones(shape, dtype=bool) if observed is None else observed == 1
-        self.looks = np.zeros(shape)
+        self.responses = np.zeros(shape)
         for j in range(shape[1]):
             seen = self.seen[:, j]
             cells = self.data.linear_response(j)[seen]
             if len(cells):
                 counts = None if self.data.weights is None else self.data.weights[seen]
                 mean, spread = weighted_mean_and_sd(cells, counts)
-                self.looks[seen, j] = (cells - mean) / max(spread, 1e-12)
-        self.correlations, self.rows = _pairwise(self.looks, self.seen, self.data.row_weights)
+                self.responses[seen, j] = (cells - mean) / max(spread, 1e-12)
+        self.correlations, self.rows = _pairwise(self.responses, self.seen, self.data.row_weights)
 
     def slopes(self, states: Array, law: Array, support: NDArray[np.bool_]) -> Array:
-        """Return how items go with the latents that they have, by least squares, shape (J, K).
+        """Return least-squares slopes of the items on their latents, shape (J, K).
 
         Parameters
         ----------
         states : ndarray, shape (R N, K)
-            Draws of the latents, one after another, less their means.
+            Centred draws of the latents.
         law : ndarray, shape (R N,)
-            What each counts for; adds up to one.
+            Weights of the draws, with sum one.
         support : ndarray of bool, shape (J, K)
         """
-        n_draws = len(states) // len(self.looks)
+        n_draws = len(states) // len(self.responses)
         out = np.zeros(support.shape)
         for j in np.flatnonzero(support.any(axis=1)):
             seen = np.tile(self.seen[:, j], n_draws)
             own = np.flatnonzero(support[j])
             z = states[np.ix_(seen, own)]
             weighted = z * law[seen, None]
-            look = np.tile(self.looks[self.seen[:, j], j], n_draws)
-            out[j, own] = np.linalg.pinv(weighted.T @ z) @ (weighted.T @ look)
+            response = np.tile(self.responses[self.seen[:, j], j], n_draws)
+            out[j, own] = np.linalg.pinv(weighted.T @ z) @ (weighted.T @ response)
         return out
 
     def agreement(
         self, items: MeasurementParameters, draws: NDArray[np.uint8], allowed: NDArray[np.uint8]
     ) -> Agreement:
-        """Return how a fit with binary latents agrees, and where to begin with latents apart.
+        """Return the agreement of a fit with binary latents, and start points of splits.
 
         Parameters
         ----------
         items : MeasurementParameters
             Of the fit.
         draws : ndarray of uint8, shape (R, N, K)
-            Of the latents, given the data.
+            Draws of the latents given the data.
         allowed : ndarray of uint8, shape (J, 1 + K)
-            Which coefficients may be there, and at a cost.
+            Codes of the coefficients: zero, free or penalised.
         """
-        states = draws[:, : len(self.looks)].reshape(-1, draws.shape[-1]).astype(np.float64)
+        states = draws[:, : len(self.responses)].reshape(-1, draws.shape[-1]).astype(np.float64)
         law = np.tile(self.data.row_weights, len(draws))
         law /= law.sum()
         means = law @ states
@@ -445,9 +432,9 @@ class CorrelationCheck:
         residual = np.where(self.rows > 0, self.correlations - slopes @ among @ slopes.T, 0.0)
         free: NDArray[np.bool_] = np.asarray(is_penalised(allowed[:, 1:]).all(axis=0))
         idle, splits = least_used_and_splits(items, self.data, residual, free)
-        clear = [one for one in splits if one.excess > self._by_chance(support, one)]
-        places = []
-        for split in clear[:MOST_PLACES]:
+        clear = [one for one in splits if one.excess > self._smallest_excess(support, one)]
+        points = []
+        for split in clear[:MOST_START_POINTS]:
             other = _most_similar_latent(support, split.latent, free)
             if other is None:
                 loadings, other = split_loadings(items.loadings, split, idle), idle
@@ -455,13 +442,13 @@ class CorrelationCheck:
                 loadings = self._separate(items.loadings, split.latent, other)
             after = means.copy()
             after[other] = means[split.latent]
-            places.append(replace_loadings(items, loadings, means, after))
+            points.append(replace_loadings(items, loadings, means, after))
         spread = np.sqrt(np.maximum(np.diag(among), 1e-12))
-        # Items without a latent are judged with the one they go with most: otherwise an item more
-        # or less that the penalty has not let in yet would decide.
-        goes_with = np.tile(self.looks, (len(draws), 1)).T @ (states * law[:, None]) / spread
+        # Items without a latent get the one with the largest correlation: otherwise items that the
+        # penalty excludes so far would decide.
+        correlation = np.tile(self.responses, (len(draws), 1)).T @ (states * law[:, None]) / spread
         alone = np.flatnonzero(~support.any(axis=1))
-        support[alone, np.argmax(np.abs(goes_with[alone]), axis=1)] = True
+        support[alone, np.argmax(np.abs(correlation[alone]), axis=1)] = True
         slopes = self.slopes(states, law, support)
         criterion = support_criterion(
             self.correlations,
@@ -470,18 +457,18 @@ class CorrelationCheck:
             among / np.outer(spread, spread),
             float(np.log(self.data.n_counted)),
         )
-        return Agreement(criterion, tuple(places))
+        return Agreement(criterion, tuple(points))
 
-    def _by_chance(self, support: NDArray[np.bool_], split: Split) -> float:
-        """Return what the items of a latent may have in common beyond the fit."""
+    def _smallest_excess(self, support: NDArray[np.bool_], split: Split) -> float:
+        """Return the smallest excess at which a latent is split."""
         n_items = int(support[:, split.latent].sum())
         chance = 2.0 * float(np.sqrt(n_items / self.data.n_counted))
         return max(BEYOND_CHANCE * chance, SMALLEST_EXCESS)
 
     def _separate(self, loadings: Array, one: int, other: int) -> Array:
-        """Return loadings (J, K) in which two latents with the same items have different ones.
+        """Return loadings (J, K) in which the items of two latents are divided between them.
 
-        Their items' correlations have two large directions; signs in the second tell the sides.
+        Signs in the second eigenvector of the items' correlations define the two groups.
         """
         inside = np.flatnonzero((loadings[:, [one, other]] != 0).any(axis=1))
         side = np.linalg.eigh(self.correlations[np.ix_(inside, inside)])[1][:, -2]
@@ -496,10 +483,10 @@ class CorrelationCheck:
 
 
 def _pairwise(x: Array, seen: NDArray[np.bool_], weights: Array) -> tuple[Array, Array]:
-    """Return correlations of columns (N, J), zeros where not seen, and the rows they are from.
+    """Return correlations of columns (N, J) and their numbers of rows, both of shape (J, J).
 
-    Columns one of which is constant where both are seen, as answers are that are asked for only
-    after another, have none: zero rows, like the diagonal.
+    Missing cells of ``x`` are zero. Pairs of which one is constant where both are observed, such as
+    follow-up questions, have zero rows, and so has the diagonal.
     """
     counted, known = weights[:, None], seen.astype(np.float64)
     rows = (counted * known).T @ known
@@ -516,9 +503,9 @@ def _pairwise(x: Array, seen: NDArray[np.bool_], weights: Array) -> tuple[Array,
 def _most_similar_latent(
     support: NDArray[np.bool_], latent: int, free: NDArray[np.bool_]
 ) -> int | None:
-    """Return the latent that has most of its items in common with this one, if there is one."""
+    """Return the latent that shares most items with this one, None if it shares too few."""
     own = support[:, [latent]]
-    alike = (support & own).sum(axis=0) / np.maximum((support | own).sum(axis=0), 1)
-    alike[~free] = alike[latent] = 0.0
-    best = int(np.argmax(alike))
-    return best if alike[best] > SHARED_ITEMS else None
+    shared = (support & own).sum(axis=0) / np.maximum((support | own).sum(axis=0), 1)
+    shared[~free] = shared[latent] = 0.0
+    best = int(np.argmax(shared))
+    return best if shared[best] > SHARED_ITEMS else None

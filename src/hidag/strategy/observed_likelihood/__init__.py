@@ -1,13 +1,13 @@
-"""Evidence of the observed data about the graph among latents, the items held."""
+"""Observed-data likelihood of graphs among the latents, with the items fixed."""
 
 from hidag.strategy.observed_likelihood.edge_tests import (
     Confirmed,
     EdgeTest,
     KnowledgeCost,
-    better_by_likelihood,
     confirm_edges,
     cost_of_knowledge,
     cost_on_counts,
+    search_by_likelihood,
 )
 from hidag.strategy.observed_likelihood.likelihood_search import (
     LikelihoodSearch,
@@ -23,7 +23,7 @@ __all__ = [
     "LikelihoodSearch",
     "ObservedFit",
     "SingleChanges",
-    "better_by_likelihood",
+    "search_by_likelihood",
     "confirm_edges",
     "cost_of_knowledge",
     "cost_on_counts",

@@ -1,10 +1,9 @@
-"""Are the weakest edges borne out by the data themselves, not only by the fitted latent law?
+"""Tests of edges and of prior knowledge by the observed-data likelihood.
 
-Counts made from a fitted law treat latents as if they had been seen. How much is lost differs from
-state to state: a law may show a dependence that rests on states the items can hardly tell apart.
-So the weakest pairs of neighbours are put to a test on the observed data: the law is restricted to
-the graph with the pair and to the best graph without it, both are fitted by EM with the items'
-coefficients held, and the Bayesian information criterion of the observed data decides.
+Counts expected under a fitted law treat latents as if they were observed, although items may not
+distinguish some of their states. The weakest edges are therefore tested on the observed data: the
+law over the graph with the edge and the law over the best graph without it are both fitted by EM
+with the items' coefficients fixed, and compared by the Bayesian information criterion.
 """
 
 from __future__ import annotations
@@ -32,27 +31,25 @@ from hidag.structure.graphs import CPDAG, DAG
 from hidag.structure.knowledge import Knowledge, nonadjacent_pairs, orient_by_knowledge
 from hidag.structure.scores import CountScore, LocalScore
 
-# --- Do the observed data speak against what was told about the graph beforehand?
-
-#: Log-likelihood beyond its price from which evidence is called very strong (twice it: 10).
+#: Difference of criteria, in units of log-likelihood, that counts as very strong evidence.
 VERY_STRONG = 5.0
 
 
 @dataclass(frozen=True)
 class KnowledgeCost:
-    """What the data have against knowledge about the graph.
+    """Evidence of the data against prior knowledge about the graph.
 
     Attributes
     ----------
     log_likelihood : float
-        What the observed data's log-likelihood loses by it.
+        Loss of observed-data log-likelihood by the knowledge.
     saved : float
-        What the fewer numbers of the law that obeys are worth in the same units: half log N each.
+        Complexity that the law saves, in the same units: half log N per parameter.
     pairs : tuple of (name, name, float)
-        Pairs that were kept apart and alone cost more than they save, and how much log-likelihood;
-        the dearest first. Empty also where pairs are too many to be asked one by one.
+        Forbidden pairs that alone cost more than they save, with the loss of log-likelihood, the
+        largest first. Empty too if there are too many pairs to test.
     counted : float or None
-        Rows that expected counts of the latents stand for, where these were asked.
+        Effective number of rows of expected counts, if those were used; None otherwise.
     """
 
     log_likelihood: float
@@ -62,8 +59,8 @@ class KnowledgeCost:
 
     @property
     def strong(self) -> bool:
-        """Whether the data speak strongly against it."""
-        # What obeys may need more numbers than what need not: that is no word against it.
+        """Whether the evidence against the knowledge is very strong."""
+        # A law with the knowledge may have more parameters, which is no evidence against it.
         return bool(self.log_likelihood - max(self.saved, 0.0) > VERY_STRONG)
 
 
@@ -75,28 +72,28 @@ def cost_of_knowledge(
     *,
     max_pairs: int,
 ) -> KnowledgeCost | None:
-    """Return what knowledge costs where the data speak strongly against it, or None.
+    """Return the cost of knowledge if the evidence against it is very strong, otherwise None.
 
-    Prerequisites are taken for granted here: states that they rule out have no mass in any law.
+    A hierarchy is not tested: the states that it excludes have no mass in any law.
 
     Parameters
     ----------
     graph : CPDAG
-        It obeys.
+        Found under the knowledge.
     search : callable
         Repeats the search under other knowledge.
     knowledge : Knowledge
     observed : ObservedFit
     max_pairs : int
-        Pairs that are asked one by one, at the most.
+        Largest number of pairs that are tested one by one.
     """
     fits = LikelihoodSearch(observed)
 
-    def weighed(parents: Parents) -> tuple[float, float]:
+    def evaluate(parents: Parents) -> tuple[float, float]:
         found = fits.fitted(parents, observed.law)
         return found.log_likelihood, found.criterion
 
-    return _strong_cost(graph, search, knowledge, weighed, max_pairs)
+    return _strong_cost(graph, search, knowledge, evaluate, max_pairs)
 
 
 def cost_on_counts(
@@ -107,11 +104,11 @@ def cost_on_counts(
     *,
     max_pairs: int,
 ) -> KnowledgeCost | None:
-    """Return what :func:`cost_of_knowledge` does, by expected counts of the latents."""
+    """Return the result of :func:`cost_of_knowledge` from expected counts of the latents."""
     score, levels = CountScore(counts, "bic"), counts.levels
     price = 0.5 * math.log(counts.total)
 
-    def weighed(parents: Parents) -> tuple[float, float]:
+    def evaluate(parents: Parents) -> tuple[float, float]:
         criterion = sum(score.local(k, tuple(causes)) for k, causes in enumerate(parents))
         free = (
             (levels[k] - 1) * math.prod(levels[a] for a in causes)
@@ -119,7 +116,7 @@ def cost_on_counts(
         )
         return criterion + price * sum(free), criterion
 
-    cost = _strong_cost(graph, search, knowledge, weighed, max_pairs)
+    cost = _strong_cost(graph, search, knowledge, evaluate, max_pairs)
     return None if cost is None else replace(cost, counted=counts.total)
 
 
@@ -127,14 +124,14 @@ def _strong_cost(
     graph: CPDAG,
     search: Callable[[Knowledge], SearchResult],
     knowledge: Knowledge,
-    weighed: Callable[[Parents], tuple[float, float]],
+    evaluate: Callable[[Parents], tuple[float, float]],
     max_pairs: int,
 ) -> KnowledgeCost | None:
-    """Return what knowledge costs by log-likelihoods of laws over graphs, less their price too."""
-    obeying = weighed(graph.to_dag().parents)
+    """Return the cost of knowledge; ``evaluate`` gives log-likelihood and criterion of a graph."""
+    obeying = evaluate(graph.to_dag().parents)
 
     def cost(freer: Knowledge) -> KnowledgeCost:
-        other = weighed(search(freer).dag.parents)
+        other = evaluate(search(freer).dag.parents)
         loss = other[0] - obeying[0]
         return KnowledgeCost(loss, loss - (other[1] - obeying[1]))
 
@@ -142,41 +139,39 @@ def _strong_cost(
     if not whole.strong:
         return None
     names = graph.names
-    told = knowledge.reindex(names)
-    apart = nonadjacent_pairs(told, names)
+    given = knowledge.reindex(names)
+    apart = nonadjacent_pairs(given, names)
     alone = []
     for a, b in apart if len(apart) <= max_pairs else ():
-        others = tuple(edge for edge in told.forbidden if set(edge) != {a, b})
-        found = cost(replace(told, forbidden=others))
+        others = tuple(edge for edge in given.forbidden if set(edge) != {a, b})
+        found = cost(replace(given, forbidden=others))
         if found.strong:
             alone.append((names[a], names[b], found.log_likelihood))
     return replace(whole, pairs=tuple(sorted(alone, key=lambda one: -one[2])))
 
 
-# ---
-
 Array = NDArray[np.float64]
 
-#: Edges whose removal costs the graph's score more than this many units are beyond doubt. Where a
-#: score counts on more rows than the observed data are worth, that takes as many times more.
-BEYOND_DOUBT = 15.0
-#: When simply taking an edge out costs so many times that much, no search for a better way is made.
+#: Edges whose removal lowers the graph's score by more than this are not tested. The bound grows
+#: with the ratio of the score's number of rows to the effective one.
+CERTAIN_LOSS = 15.0
+#: No graph without an edge is searched if dropping it alone loses this many times that bound.
 NO_SEARCH_NEEDED = 4.0
 
 
 @dataclass(frozen=True)
 class EdgeTest:
-    """What the observed data said about one pair of neighbours.
+    """The test of one edge by the observed-data likelihood.
 
     Attributes
     ----------
     pair : tuple of str
     score_loss : float
-        What the graph's score lost without the pair.
+        Loss of the graph's score without the edge.
     likelihood_loss : float
-        What the observed-data log-likelihood lost.
+        Loss of observed-data log-likelihood.
     saved : float
-        Half the numbers saved in the law's tables times the log of the effective number of rows.
+        Complexity saved: half the log of the effective number of rows per parameter.
     kept : bool
     """
 
@@ -188,8 +183,8 @@ class EdgeTest:
 
 
 @dataclass(frozen=True)
-class _Judged:
-    """A graph with its law, that law's likelihood on the observed data, and its price."""
+class _Evaluated:
+    """A graph, its law, and the log-likelihood and complexity of that law."""
 
     found: SearchResult
     law: Array
@@ -199,7 +194,7 @@ class _Judged:
 
 @dataclass(frozen=True)
 class Confirmed:
-    """The graph that the observed data bear out.
+    """The graph after tests by the observed-data likelihood.
 
     Attributes
     ----------
@@ -207,11 +202,11 @@ class Confirmed:
     tests : tuple of EdgeTest
         The comparisons that were made.
     law : ndarray, shape (S,), or None
-        The law over the graph, when it was fitted on the way.
+        The law over the graph, if it was fitted.
     by_likelihood : bool
-        Whether the graph was found by the observed data's likelihood, not tested by it alone.
+        Whether the graph was searched by the observed-data likelihood, not only tested by it.
     knowledge_cost : KnowledgeCost or None
-        What the data have against what was told about the graph; None if nothing strong.
+        Very strong evidence against prior knowledge, if any.
     """
 
     graph: CPDAG
@@ -241,7 +236,7 @@ def confirm_edges(
     n_scored: float,
     max_tests: int,
 ) -> Confirmed:
-    """Return the graph without the weak edges that the observed data do not bear out.
+    """Return the graph without edges that the observed-data likelihood does not support.
 
     Parameters
     ----------
@@ -249,55 +244,55 @@ def confirm_edges(
     search : callable
         Repeats the search under other knowledge.
     knowledge : Knowledge or None
-        What the user knows; required edges are never questioned.
+        Required edges are not tested.
     observed : ObservedFit
     score : LocalScore
-        What the search maximised.
+        Score that the search maximised.
     n_rows : float
-        Rows that the observed data are worth. A criterion that charged log N would charge for
-        information that the items do not carry.
+        Effective number of rows. The number of rows of the table would penalise for information
+        that the items do not carry.
     n_scored : float
-        Rows that the score counts on. They are more than ``n_rows`` where the law has had too few
-        steps to show all of a dependence that it lacked; dependence that it had all the time is
-        overstated by that, and such edges are the ones to be tested.
+        Number of rows in the score. It exceeds ``n_rows`` after few unconstrained updates, which
+        understate dependence that the law lacked; other dependence is then overstated, and its
+        edges are tested.
     max_tests : int
     """
     half_log = 0.5 * float(np.log(max(n_rows, 2.0)))
-    beyond_doubt = BEYOND_DOUBT * max(1.0, n_scored / max(n_rows, 1.0))
+    certain_loss = CERTAIN_LOSS * max(1.0, n_scored / max(n_rows, 1.0))
     orders = order_all_levels(observed.parameters)
 
-    def judged(result: SearchResult) -> _Judged:
+    def evaluate(result: SearchResult) -> _Evaluated:
         law, value = observed.law_under(result.graph)
         price = network_complexity(
             law * n_rows, result.dag.parents, observed.space, orders, half_log, observed.possible
         )
-        return _Judged(result, law, value, price)
+        return _Evaluated(result, law, value, price)
 
     given = knowledge or Knowledge()
     names = found.graph.names
     required = given.required_adjacency(names)
     apart: list[tuple[int, int]] = []
     tests: list[EdgeTest] = []
-    settled: set[tuple[int, int]] = set()
-    current: _Judged | None = None
-    rivals = _rivals(found, search, given, apart, required, score, beyond_doubt)
+    tested: set[tuple[int, int]] = set()
+    current: _Evaluated | None = None
+    rivals = _rivals(found, search, given, apart, required, score, certain_loss)
     while len(tests) < max_tests:
-        left = [rival for rival in rivals if rival.pair not in settled]
+        left = [rival for rival in rivals if rival.pair not in tested]
         if not left:
             break
         rival = min(left, key=lambda one: one.loss)
-        current = current or judged(found)
-        other = judged(rival.found)
+        current = current or evaluate(found)
+        other = evaluate(rival.found)
         lost = current.likelihood - other.likelihood
         saved = current.price - other.price
         kept = bool(lost > saved)
         a, b = rival.pair
         tests.append(EdgeTest((names[a], names[b]), rival.loss, lost, saved, kept))
-        settled.add(rival.pair)
+        tested.add(rival.pair)
         if not kept:
             apart.append(rival.pair)
             current, found = other, rival.found
-            rivals = _rivals(found, search, given, apart, required, score, beyond_doubt)
+            rivals = _rivals(found, search, given, apart, required, score, certain_loss)
     graph = found.graph
     if apart and knowledge is None:
         graph = graph.to_dag().to_cpdag()
@@ -311,27 +306,26 @@ def _rivals(
     apart: list[tuple[int, int]],
     required: NDArray[np.int8],
     score: LocalScore,
-    beyond_doubt: float,
+    certain_loss: float,
 ) -> list[_Rival]:
-    """Return the graphs that come close without one of the edges."""
+    """Return the best graphs without one of the edges, of those with a small loss of score."""
     adjacency = found.graph.adjacency
-    doubtful = _doubtful(found, score, NO_SEARCH_NEEDED * beyond_doubt)
+    weak = _weak_edges(found, score, NO_SEARCH_NEEDED * certain_loss)
     out = []
     joined = np.triu((adjacency | adjacency.T) == 1, 1)
     for a, b in np.argwhere(joined).tolist():
-        if required[a, b] or required[b, a] or not doubtful[a, b]:
+        if required[a, b] or required[b, a] or not weak[a, b]:
             continue
         other = search(_keep_apart(given, [*apart, (a, b)]))
-        if found.score - other.score < beyond_doubt:
+        if found.score - other.score < certain_loss:
             out.append(_Rival(found.score - other.score, (a, b), other))
     return out
 
 
-def _doubtful(found: SearchResult, score: LocalScore, most: float) -> NDArray[np.bool_]:
-    """Return which pairs may be weak, shape (K, K), symmetric.
+def _weak_edges(found: SearchResult, score: LocalScore, most: float) -> NDArray[np.bool_]:
+    """Return the edges whose removal loses less than ``most``, shape (K, K), symmetric.
 
-    Taking an edge out of the graph and changing nothing else costs at least what the best graph
-    without it costs: only pairs for which even that is not many times too much need a search.
+    Dropping an edge without another change loses at least as much as the best graph without it.
     """
     parents = found.graph.to_dag().parents
     out = np.zeros(found.graph.adjacency.shape, dtype=bool)
@@ -348,23 +342,18 @@ def _keep_apart(given: Knowledge, pairs: list[tuple[int, int]]) -> Knowledge:
     return replace(given, forbidden=(*given.forbidden, *both))
 
 
-# --- Stage III where items hardly show latents: the graph that the observed data speak for
-
-
-def better_by_likelihood(
+def search_by_likelihood(
     found: SearchResult, observed: ObservedFit, score: LocalScore, knowledge: Knowledge | None
 ) -> Confirmed:
-    """Return the graph that a search by likelihood leads to from one that counts have shown.
-
-    Every edge of it comes with its test: what the likelihood loses without it, and what the law's
-    fewer numbers save.
+    """Return the graph that a search by observed-data likelihood finds, and a test of each edge.
 
     Parameters
     ----------
     found : SearchResult
+        Starting point of the search, from counts.
     observed : ObservedFit
     score : LocalScore
-        Of the counts.
+        Score of the counts.
     knowledge : Knowledge or None
     """
     names = found.graph.names
@@ -379,7 +368,7 @@ def better_by_likelihood(
 def _tests(
     search: LikelihoodSearch, best: FittedGraph, score: LocalScore, names: tuple[str, ...]
 ) -> tuple[EdgeTest, ...]:
-    """Return the tests of the edges that may be taken out, the weakest first."""
+    """Return tests of the edges that knowledge does not require, the weakest first."""
     tests = []
     for a, k in edges_of(best.parents):
         parents = search.changes.parted(best.parents, a, k)

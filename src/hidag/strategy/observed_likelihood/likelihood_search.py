@@ -1,11 +1,11 @@
-"""The graph among latents by the observed data's likelihood, the items held.
+"""Search of the graph among latents by observed-data likelihood, with the items fixed.
 
-Counts made from a fitted law have one number of rows for all pairs of latents. Where items say
-little, what they say differs from pair to pair, and such a search finds edges that the data do not
-bear out and misses others. So the graph goes on from there, one edge at a time, taken out, put in
-or turned round, as long as the Bayesian information criterion of the *observed* data gets better:
-for each graph that is looked at, the law over it is fitted by EM. Which graphs are worth a fit is
-estimated first (`hidag.strategy.observed_likelihood.likelihood_search`).
+Counts expected under a fitted law have one effective sample size for all pairs of latents. If items
+are weakly informative, the information differs from pair to pair, and a search on counts finds
+false edges and misses true ones. A greedy search therefore continues from that graph, adding,
+dropping or reversing one edge at a time while the Bayesian information criterion of the *observed*
+data improves. The law over each compared graph is fitted by EM; score and Wald statistics of single
+changes select the graphs to fit.
 """
 
 from __future__ import annotations
@@ -38,8 +38,6 @@ from hidag.structure.graphs import CPDAG
 from hidag.structure.knowledge import ADJACENT, FORBIDDEN
 from hidag.structure.orientation import find_cycle
 
-# --- The items' side of a fit, held while laws over graphs are compared on the observed data
-
 Array = NDArray[np.float64]
 
 #: EM for a restricted law ends when a step gains less than this, in units of log-likelihood.
@@ -49,7 +47,7 @@ MAX_LAW_STEPS = 40
 
 @dataclass(frozen=True)
 class ObservedFit:
-    """The items' side of the fit, held while laws are compared.
+    """Data and fixed items, for comparing laws by observed-data likelihood.
 
     Attributes
     ----------
@@ -58,11 +56,10 @@ class ObservedFit:
         On the working scale.
     space : StateSpace
     law : ndarray, shape (S,)
-        Where laws restricted to a graph start from.
+        Starting point of laws over a graph.
     n_threads : int
     possible : ndarray of bool, shape (S,), or None
-        Joint states that prerequisites leave possible, the only ones that ``law`` has mass on;
-        None where all may occur.
+        Joint states that a hierarchy allows, the only ones with mass in ``law``; None for all.
     """
 
     data: WorkingData
@@ -93,32 +90,30 @@ class ObservedFit:
         return LawEStep(self.parameters, self.data, features, self.n_threads)
 
     def work(self) -> float:
-        """Return about how many multiplications an E-step takes."""
+        """Return the approximate number of multiplications of an E-step."""
         return float(self.data.n_samples) * self.data.n_items * self.space.n_states
 
 
-# --- Graphs one edge away from a class of graphs over which laws are the same
-
 Pair = tuple[int, int]
 
-#: Members of a class that are looked at.
+#: Largest number of members of an equivalence class that are enumerated.
 MOST_MEMBERS = 32
 
 
 @dataclass(frozen=True)
 class SingleChanges:
-    """Changes that background knowledge allows.
+    """Single-edge changes of a graph that prior knowledge allows.
 
     Attributes
     ----------
     rules : ndarray of uint8, shape (K, K), or None
-        Of the background knowledge.
+        Constraints of the prior knowledge.
     """
 
     rules: NDArray[np.uint8] | None = None
 
     def members(self, parents: Parents) -> list[Parents]:
-        """Return graphs over which laws are the same, the given one first."""
+        """Return graphs of the same equivalence class, the given one first."""
         out = [parents]
         for graph in out:
             for a, k in edges_of(graph):
@@ -130,24 +125,24 @@ class SingleChanges:
         return out
 
     def joined(self, parents: Parents, cause: int, effect: int) -> Parents | None:
-        """Return the graph with one more edge; None if there may be none."""
+        """Return the graph with one more edge; None if that is not allowed."""
         if self.rules is not None and self.rules[cause, effect] & FORBIDDEN:
             return None
         out = _replaced(parents, effect, {*parents[effect], cause})
         return out if find_cycle(parents_to_adjacency(out)) is None else None
 
     def parted(self, parents: Parents, cause: int, effect: int) -> Parents | None:
-        """Return the graph without an edge; None if it has to stay."""
+        """Return the graph without an edge; None if the edge is required."""
         if self.rules is not None and self.rules[cause, effect] & ADJACENT:
             return None
         return _without(parents, cause, effect)
 
     def turned(self, parents: Parents, cause: int, effect: int) -> Parents | None:
-        """Return the graph with an edge the other way round; None if that may not be."""
+        """Return the graph with an edge reversed; None if that is not allowed."""
         return self.joined(_without(parents, cause, effect), effect, cause)
 
     def all_turned(self, parents: Parents) -> Iterator[Parents]:
-        """Yield the graphs with one edge of a member of the class turned round."""
+        """Yield the graphs with one edge of a member of the class reversed."""
         for graph in self.members(parents):
             for a, k in edges_of(graph):
                 other = self.turned(graph, a, k)
@@ -231,7 +226,7 @@ class MoveEstimates:
 
 
 def move_estimates(observed: ObservedFit, parents: Parents, law: Array) -> MoveEstimates:
-    """Return what adding or taking out an edge would do, for binary latents.
+    """Return approximate gains and losses of adding and dropping edges, for binary latents.
 
     Parameters
     ----------
@@ -255,7 +250,7 @@ def move_estimates(observed: ObservedFit, parents: Parents, law: Array) -> MoveE
     n_own = tables.scores.shape[1]
     own = information[:n_own, :n_own] + LEAST_INFORMATION * np.eye(n_own)
     free = np.ix_(tables.free, tables.free)
-    # A probability that prerequisites settle is known: it has no variance.
+    # A probability that a hierarchy fixes has no variance.
     inverse = np.zeros((n_own, n_own))
     inverse[free] = np.linalg.inv(own[free])
     cross = information[:n_own, n_own:]
@@ -348,7 +343,7 @@ class _Tables:
                 bit = 1 << (len(causes) - 1 - place)
                 low = np.array([c for c in range(2 ** len(causes)) if not c & bit])
                 low += self.first[k]
-                # Where one of two does not occur, or both are settled, nothing can differ.
+                # No difference if one of two does not occur, or if both are fixed.
                 both = self.occurs[low] & self.occurs[low + bit]
                 low = low[both & (self.free[low] | self.free[low + bit])]
                 contrast = np.zeros((len(low), len(self.probabilities)))
@@ -378,35 +373,33 @@ def _observed(observed: ObservedFit, law: Array, columns: Array) -> tuple[Array,
     return counts @ columns, products * (data.n_counted / some.n_counted)
 
 
-# ---
-
-#: A change is fitted although it is estimated to lose as much as this: estimates are rough.
+#: Largest estimated loss of a change that is fitted all the same: estimates are rough.
 WITHIN_REACH = 3.0
-#: Changes that are fitted at most before the next one must have been made.
+#: Largest number of changes that are fitted without an improvement.
 MOST_TRIED = 10
-#: What a change must gain, in units of log-likelihood: laws are fitted with a tolerance.
+#: Least gain of a change, in units of log-likelihood; smaller ones are within the EM tolerance.
 LEAST_GAIN = 0.1
-#: Graphs that are fitted at the most, fewer when an E-step is dear: this many multiplications
-#: divided by one E-step's. With fewer than a handful a search would not get far.
+#: Largest number of graphs that are fitted, fewer if an E-step is expensive: this many
+#: multiplications divided by those of an E-step, and at least the last number.
 MOST_FITS, WORK_FOR_FITS, FEWEST_FITS = 100, 1e10, 10
 
 
 def use_likelihood_search(observed: ObservedFit, ratio: float) -> bool:
-    """Return whether a graph is to be found this way.
+    """Return whether the graph is searched by observed-data likelihood.
 
     Parameters
     ----------
     observed : ObservedFit
-        More than two levels, or many rows and states, are left to counts.
+        Not with more than two levels, nor with too many rows and states.
     ratio : float
-        Share of the latents' information that the items carry: where it is not small counts do.
+        Information ratio; the search is for low ones.
     """
     few = max(observed.space.levels) == 2 and fits_allowed(observed) >= FEWEST_FITS
     return few and ratio < CONFIG.information.low_ratio
 
 
 def fits_allowed(observed: ObservedFit) -> int:
-    """Return how many graphs may be fitted."""
+    """Return the largest number of graphs to fit."""
     return int(min(MOST_FITS, WORK_FOR_FITS // observed.work()))
 
 
@@ -421,7 +414,7 @@ class FittedGraph:
     log_likelihood : float
         Of the observed data.
     criterion : float
-        That less half log N for each of the law's numbers.
+        Log-likelihood minus half log N per parameter of the law.
     """
 
     parents: Parents
@@ -432,14 +425,14 @@ class FittedGraph:
 
 @dataclass
 class LikelihoodSearch:
-    """A search over graphs of binary latents.
+    """A greedy search over graphs of binary latents.
 
     Attributes
     ----------
     observed : ObservedFit
-        With the law that the first graph's begins from.
+        Its law is the starting point for the first graph.
     changes : SingleChanges
-        Those that may be made.
+        The allowed changes.
     """
 
     observed: ObservedFit
@@ -448,7 +441,7 @@ class LikelihoodSearch:
 
     @property
     def price(self) -> float:
-        """What each of the law's numbers costs."""
+        """Complexity per parameter of the law."""
         return 0.5 * float(np.log(max(self.observed.data.n_counted, 2.0)))
 
     def fitted(self, parents: Parents, begin: Array) -> FittedGraph:
@@ -456,12 +449,12 @@ class LikelihoodSearch:
         which = markov_class(parents)
         if which not in self._known:
             law, value = self.observed.law_over(parents, begin)
-            criterion = value - self.price * self._numbers(parents)
+            criterion = value - self.price * self._n_parameters(parents)
             self._known[which] = FittedGraph(parents, law, value, criterion)
         return self._known[which]
 
     def best_from(self, parents: Parents) -> FittedGraph:
-        """Return the graph from which no single change leads to a better one."""
+        """Return the graph that no single change improves, from a starting graph."""
         best = self.fitted(parents, self.observed.law)
         while len(self._known) < fits_allowed(self.observed):
             better = self._first_better(best, self._estimated(best), MOST_TRIED)
@@ -493,7 +486,7 @@ class LikelihoodSearch:
     def _estimated(self, best: FittedGraph) -> Iterator[Parents]:
         """Yield graphs with an edge more or less, the most promising first."""
         estimates = move_estimates(self.observed, best.parents, best.law)
-        now = self._numbers(best.parents)
+        now = self._n_parameters(best.parents)
         moves: list[tuple[float, Parents]] = []
         for member in self.changes.members(best.parents):
             changed = [
@@ -506,10 +499,10 @@ class LikelihoodSearch:
                     changed += [(one, gain) for one in both]
             for parents, gain in changed:
                 if parents is not None:
-                    more = self._numbers(parents) - now
+                    more = self._n_parameters(parents) - now
                     moves.append((gain - self.price * more, parents))
         moves.sort(key=lambda move: -move[0])
         return (parents for value, parents in moves if value > -WITHIN_REACH)
 
-    def _numbers(self, parents: Parents) -> int:
+    def _n_parameters(self, parents: Parents) -> int:
         return n_free_probabilities(parents, self.observed.space, self.observed.possible)
