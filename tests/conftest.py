@@ -70,7 +70,7 @@ def sum_nothing(monkeypatch, configure):
 
 @pytest.fixture(scope="session")
 def mixed():
-    """Items of many kinds with holes, two of them tied to each other beyond the latents."""
+    """Items of many kinds with gaps, two of them tied to each other beyond the latents."""
     families = ("bernoulli", "gaussian", "ordinal(3)", "poisson", "lognormal", "categorical(3)",
                 "bernoulli", "gaussian", "bernoulli")  # fmt: skip
     result = two_latents(families)

@@ -24,7 +24,7 @@ def test_objects_are_not_pickled(tmp_path):
     assert not (tmp_path / "a.npz").exists()
 
 
-def test_an_array_whose_name_is_damaged_is_told_as_damage(tmp_path):
+def test_an_array_whose_name_is_damaged_is_reported_as_damage(tmp_path):
     # A byte in the list of contents can be wrong while every array is whole.
     write_archive(tmp_path / "a.npz", {}, {"law": np.ones(2)})
     with (

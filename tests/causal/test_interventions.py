@@ -179,8 +179,8 @@ def test_values_before_an_intervention_condition_on_the_given_items(
     np.testing.assert_allclose(both.items_before, seen.items_before, atol=1e-12)
     # The level that is set later is not yet seen, by whatever name it goes.
     for name in ("Z1", 0, np.int64(0)):
-        told = what_if(result, do={"Z1": 1}, given=given | {name: 1})
-        np.testing.assert_allclose(told.latents_before[0], seen.latents_before[0], atol=1e-12)
+        reported = what_if(result, do={"Z1": 1}, given=given | {name: 1})
+        np.testing.assert_allclose(reported.latents_before[0], seen.latents_before[0], atol=1e-12)
 
 
 def test_categories_have_probabilities_that_sum_to_one_and_match_the_mean(as_result):

@@ -80,8 +80,8 @@ def test_values_are_given_exactly_where_equivalent_parameters_agree():
         other.item_means(one.law.space.states())[occurring],
     )
     for do in ({"Z1": 0}, {"Z1": 1}, {"Z2": 0}, {"Z2": 1}, {"Z3": 1}, {"Z2": 1, "Z4": 1}):
-        told, again = after(what_if(one, do)), after(what_if(other, do))
-        assert told == pytest.approx(again, nan_ok=True)
+        reported, again = after(what_if(one, do)), after(what_if(other, do))
+        assert reported == pytest.approx(again, nan_ok=True)
     # X3 and X5 differ in states that the intervention leads to and prerequisites rule out.
     found = what_if(one, {"Z2": 1})
     assert found.ruled_out == pytest.approx((0.3,))
@@ -96,9 +96,9 @@ def test_values_are_given_exactly_where_equivalent_parameters_agree():
 def test_identified_values_do_not_depend_on_prerequisites():
     fit = line()
     plain = replace(fit, settings={"effects": "all", "seed": 0})
-    told, free = after(what_if(fit, {"Z2": 1})), after(what_if(plain, {"Z2": 1}))
+    reported, free = after(what_if(fit, {"Z2": 1})), after(what_if(plain, {"Z2": 1}))
     for name in ("Z1", "Z2", "Z4", "X1", "X2", "X6"):
-        assert told[name] == free[name]
+        assert reported[name] == free[name]
     reasons = {row["name"]: row.get("reason") for row in what_if(fit, {"Z2": 1}).rows()}
     assert {name for name, reason in reasons.items() if reason == NOT_IDENTIFIED} == {
         "Z3",
@@ -151,8 +151,8 @@ def test_unidentified_average_effects_have_no_value_and_no_interval():
     fit = line()
     found = average_effects(fit, replicates=[fit] * 20, fix_graph=True)
     assert found.ruled_out == pytest.approx((0.0, 0.3, 1 - 0.7 * 0.6, 0.0))
-    untold = [(row["cause"], row["effect"]) for row in found.rows() if "reason" in row]
-    assert untold == [("Z2", "Z3"), ("Z2", "X3"), ("Z2", "X4"), ("Z2", "X5"), ("Z3", "X5")]
+    unidentified = [(row["cause"], row["effect"]) for row in found.rows() if "reason" in row]
+    assert unidentified == [("Z2", "Z3"), ("Z2", "X3"), ("Z2", "X4"), ("Z2", "X5"), ("Z3", "X5")]
     assert np.isnan(found.lower).sum() == np.isnan(found.low).sum() == 4 + 5
     own = average_effects(fit, replicates=[fit] * 3)
     np.testing.assert_array_equal(np.isnan(own.upper), np.isnan(found.upper))
@@ -190,8 +190,8 @@ def test_the_command_reports_unidentified_outcomes(tmp_path):
     assert rows["X3"]["reason"] == NOT_IDENTIFIED
     assert rows["X2"]["low"]
     assert not rows["X2"]["reason"]
-    told = json.loads(run("--do", "Z2=1", "--json"))
-    assert told["ruled_out"] == pytest.approx([0.3])
-    assert next(row for row in told["rows"] if row["name"] == "X3")["low"] is None
+    reported = json.loads(run("--do", "Z2=1", "--json"))
+    assert reported["ruled_out"] == pytest.approx([0.3])
+    assert next(row for row in reported["rows"] if row["name"] == "X3")["low"] is None
     assert "5 effects are not identified and have no value" in run("--effects", "--draws", "0")
     assert "reason" not in run("--do", "Z1=1", "--json")

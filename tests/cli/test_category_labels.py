@@ -88,9 +88,9 @@ def test_later_commands_read_and_print_labels(fitted, survey, run, tmp_path) -> 
     people = tmp_path / "people.csv"
     run("classify", out, survey, "--out", people)
     assert len(people.read_text().splitlines()) == 401
-    told = run("whatif", out, "--given", "region=SOUTH", "--given", "q1=always")
-    assert "given: region = SOUTH, q1 = always" in told
-    assert "P(=at times)" in told
+    reported = run("whatif", out, "--given", "region=SOUTH", "--given", "q1=always")
+    assert "given: region = SOUTH, q1 = always" in reported
+    assert "P(=at times)" in reported
     as_numbers = json.loads(run("whatif", out, "--given", "region=1", "--given", "q1=3", "--json"))
     in_words = json.loads(
         run("whatif", out, "--given", "region=south", "--given", "q1=always", "--json")
@@ -149,8 +149,8 @@ def test_values_without_a_label_are_printed_as_numbers(survey, run, tmp_path):
     about = ["--latents", 2, "--id", "person", "--no-plots", "--family", "q1=ordinal(5)"]
     run("fit", survey, *about, *WORDS, "--out", out)
     assert load(out / "result.npz").families[0] == "ordinal(5)"
-    told = run("whatif", out, "--do", "Z1=1", "--out", tmp_path / "answer.csv")
-    assert "intervention in the whole population: Z1 = 1" in told
+    reported = run("whatif", out, "--do", "Z1=1", "--out", tmp_path / "answer.csv")
+    assert "intervention in the whole population: Z1 = 1" in reported
     rows = (tmp_path / "answer.csv").read_text()
     assert "q1,P(=always)" in rows
     assert "q1,P(=4)" in rows

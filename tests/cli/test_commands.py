@@ -230,7 +230,7 @@ def test_a_demo_that_does_not_exist_is_refused(hidag, tmp_path):
         assert f"'{word}'" in ran.stderr
 
 
-def test_long_names_that_begin_alike_stay_apart_on_the_terminal():
+def test_long_names_that_begin_same_stay_apart_on_the_terminal():
     names = [f"During the past 30 days, did you feel {word}" for word in ("sad", "calm")]
     lines = format_q([[1], [1]], names, ["Z1"])[1:]
     assert [line.split("...")[0] for line in lines] == ["During the"] * 2
@@ -257,13 +257,13 @@ def test_the_help_of_fit_begins_with_the_few_options_that_most_people_need(hidag
 
 
 def test_the_package_itself_is_a_command():
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-m", "hidag", "--version"], capture_output=True, text=True, check=True
     )
-    assert told.stdout.startswith("hidag ")
+    assert reported.stdout.startswith("hidag ")
 
 
-def test_cut_names_are_told_apart():
+def test_cut_names_are_reported_apart():
     names = [f"symptom number {j:03d} (yes/no)" for j in (15, 225, 345)]
     assert shorten_names([*names, "short", names[0]]) == [*names, "short", names[0]]
     long = ["a" * 30 + str(j) + "b" * 30 for j in range(2)]

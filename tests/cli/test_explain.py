@@ -34,8 +34,8 @@ def test_classify_keeps_the_names_of_the_rows(hidag, study, tmp_path):
     ]  # fmt: skip
     assert rows[1][0] == "pupil 0"
     assert len(rows) == 401
-    told = json.loads(hidag("classify", fit, table, "--json").stdout)
-    assert told[0]["id"] == 1
+    reported = json.loads(hidag("classify", fit, table, "--json").stdout)
+    assert reported[0]["id"] == 1
 
 
 def test_errors_take_weights_from_a_column(hidag, study, tmp_path):
@@ -48,7 +48,7 @@ def test_errors_take_weights_from_a_column(hidag, study, tmp_path):
     out = tmp_path / "errors.csv"
     ran = hidag("errors", fit, table, "--weights", "weight", "--out", out)
     assert ran.exit_code == 0, ran.stderr
-    # 400 rows with weights 1 and 2 in turn tell as much as 600^2 / 1000 equal ones.
+    # 400 rows with weights 1 and 2 in turn report as much as 600^2 / 1000 equal ones.
     assert ran.stdout.startswith(
         "standard errors given Q, by the sandwich of observed information and scores: 360 rows, "
     )
@@ -78,8 +78,8 @@ def test_goodness_writes_its_tables(hidag, study, tmp_path):
     assert len(read_rows(out / "pairs.csv")) == 1 + 28
     assert len(read_rows(out / "persons.csv")) == 401
     again = hidag("goodness", fit, table, "--tables", 20, "--json")
-    told = json.loads(again.stdout)
-    assert told["criteria"]["n_parameters"] == 19
+    reported = json.loads(again.stdout)
+    assert reported["criteria"]["n_parameters"] == 19
 
 
 def test_goodness_writes_no_file_of_what_it_cannot_compute(hidag, study, tmp_path, sum_nothing):

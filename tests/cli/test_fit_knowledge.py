@@ -10,7 +10,7 @@ from hidag.cli.output_files import write_csv
 from hidag.simulation import chain_dag, make_truth, random_law, simulate
 
 
-def test_what_is_known_beforehand_is_obeyed_and_told(tmp_path, hidag):
+def test_what_is_known_beforehand_is_obeyed_and_reported(tmp_path, hidag):
     q = np.vstack([np.eye(3, dtype=int)] * 3)
     truth = make_truth(random_law(chain_dag(3), rng=0), q, "gaussian")
     folder = tmp_path / "study"
@@ -21,9 +21,9 @@ def test_what_is_known_beforehand_is_obeyed_and_told(tmp_path, hidag):
     latents = ["item", "one", "two", "three"]
     pairs = zip(names, q, strict=True)
     write_csv(folder / "q.csv", latents, [[n, *r] for n, r in pairs])
-    told = tmp_path / "known.json"
-    told.write_text('{"forbidden": [["one", "two"], ["two", "one"]]}')
-    options = ["--knowledge", told, "--hierarchy", "three->one", "--no-plots", "--starts", "1"]
+    reported = tmp_path / "known.json"
+    reported.write_text('{"forbidden": [["one", "two"], ["two", "one"]]}')
+    options = ["--knowledge", reported, "--hierarchy", "three->one", "--no-plots", "--starts", "1"]
     done = hidag("fit", folder, *options, "--out", tmp_path / "fit")
     assert done.exit_code == 0
     result = load(tmp_path / "fit" / "result.npz")

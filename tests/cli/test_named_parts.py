@@ -36,9 +36,9 @@ def test_names_in_arrows_and_tiers_may_contain_commas():
     text = f"Fractions->{LONG},Fractions->Decimals"
     pairs = [("Fractions", LONG), ("Fractions", "Decimals")]
     assert parse_arrows([text], "--require", names) == pairs
-    told = read_knowledge(None, (), (), f"Fractions,{LONG};Decimals", (), names)
-    assert told is not None
-    assert told.tiers == (("Fractions", LONG), ("Decimals",))
+    reported = read_knowledge(None, (), (), f"Fractions,{LONG};Decimals", (), names)
+    assert reported is not None
+    assert reported.tiers == (("Fractions", LONG), ("Decimals",))
 
 
 def test_columns_with_commas_can_be_dropped():

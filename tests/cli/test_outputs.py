@@ -157,13 +157,13 @@ def test_an_empty_out_is_refused(hidag, table, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.iterdir())
     for words in (("--out", ""), ("--out=",)):
-        told = hidag("fit", table, "-k", 2, *words)
-        assert told.exit_code == 2
-        assert "it is empty; name a folder or a file" in " ".join(told.output.split())
+        reported = hidag("fit", table, "-k", 2, *words)
+        assert reported.exit_code == 2
+        assert "it is empty; name a folder or a file" in " ".join(reported.output.split())
     assert sorted(tmp_path.iterdir()) == before
 
 
 def test_a_refused_fit_leaves_no_folder(hidag, table, tmp_path):
-    told = hidag("fit", table, "-k", 2, "--family", "nonsense", "--out", tmp_path / "a" / "b")
-    assert told.exit_code == 1
+    reported = hidag("fit", table, "-k", 2, "--family", "nonsense", "--out", tmp_path / "a" / "b")
+    assert reported.exit_code == 1
     assert not (tmp_path / "a").exists()

@@ -57,10 +57,10 @@ def test_a_weighted_fit_uses_the_effective_sample_size(fitted, answers, weights)
 
 
 def test_a_weighted_fit_has_weighted_fit_statistics(hidag, tmp_path, answers, monkeypatch):
-    told = []
+    reported = []
 
     def misfits(found):
-        told.append(found.n_effective)
+        reported.append(found.n_effective)
         return ("it fits badly",)
 
     monkeypatch.setattr("hidag.reporting.panels.find_misfits", misfits)
@@ -70,7 +70,7 @@ def test_a_weighted_fit_has_weighted_fit_statistics(hidag, tmp_path, answers, mo
     table = write_rows(tmp_path / "t.csv", ["w", *ITEMS], rows)
     ran = hidag("fit", table, "--latents", 2, "--weights", "w", "--out", tmp_path / "fit")
     assert ran.exit_code == 0, ran.stderr
-    assert told == pytest.approx([weights.sum() ** 2 / (weights**2).sum()])
+    assert reported == pytest.approx([weights.sum() ** 2 / (weights**2).sum()])
     assert "it fits badly" in ran.stderr
     report = tmp_path / "fit" / "report.html"
     assert "It fits badly" in report.read_text("utf-8")
@@ -98,12 +98,12 @@ def test_commands_that_need_the_weights_require_them(hidag, fitted, survey):
         "--jobs", 1,
     )  # fmt: skip
     assert ran.exit_code == 0, ran.stderr
-    told = hidag("goodness", out, survey, "--tables", 2).stdout
+    reported = hidag("goodness", out, survey, "--tables", 2).stdout
     assert (
         "the fit used sample weights but these statistics do not: likelihood and criteria are "
         "those of unweighted rows, and misfit may come from the weights; add --weights "
         "stands_for, as in the fit"
-    ) in told
+    ) in reported
 
 
 def test_goodness_uses_the_weights_of_the_fit(hidag, fitted, survey, answers, weights):
@@ -140,8 +140,8 @@ def test_standard_errors_do_not_depend_on_the_scale_of_weights(
     result = library.load(out / "result.npz")
     scaled = weights * weights.sum() / (weights**2).sum()
     right = library.standard_errors(result, answers, sample_weight=scaled, kind="sandwich")
-    told = [row["standard_error"] for row in json.loads(ran.stdout)]
-    np.testing.assert_allclose(told, [row["standard_error"] for row in right.to_rows()])
+    reported = [row["standard_error"] for row in json.loads(ran.stdout)]
+    np.testing.assert_allclose(reported, [row["standard_error"] for row in right.to_rows()])
     chosen = hidag("errors", out, survey, "--weights", "stands_for", "--kind", "louis")
     worth = weights.sum() ** 2 / (weights**2).sum()
     assert f"by the observed information: {worth:.6g} rows" in chosen.stdout

@@ -53,8 +53,8 @@ def test_effects_have_intervals(saved):
 
 def test_export_writes_networks(saved, tmp_path):
     assert "probability ( Z3 | Z1, Z2 ) {" in run("export", saved).output
-    told = run("export", saved, "--format", "gml", "--items", "--out", tmp_path / "n.gml")
-    assert told.exit_code == 0
+    reported = run("export", saved, "--format", "gml", "--items", "--out", tmp_path / "n.gml")
+    assert reported.exit_code == 0
     assert (tmp_path / "n.gml").read_text().startswith("graph [")
 
 
@@ -66,14 +66,14 @@ def test_export_notes_what_the_network_omits(tmp_path, as_result):
     omitted = (
         "3 of 6 items are omitted because they have no finite table of probabilities: X2, X4 and X6"
     )
-    told = run("export", fit, "--items", "--out", tmp_path / "n.bif")
-    assert told.output == (
+    reported = run("export", fit, "--items", "--out", tmp_path / "n.bif")
+    assert reported.output == (
         f"wrote {tmp_path / 'n.bif'}\n1 edge has a direction in this file that the data do not "
         f"identify: it is one of 2 equivalent graphs\n{omitted}\n"
     )
-    told = run("export", fit, "--items", "--format", "dot")
-    assert told.stdout.startswith("digraph {")
-    assert told.stderr == (
+    reported = run("export", fit, "--items", "--format", "dot")
+    assert reported.stdout.startswith("digraph {")
+    assert reported.stderr == (
         "hidag: warning: 1 edge has no direction because the data do not identify it; the "
         "tables refer to one of 2 equivalent graphs\n"
         f"hidag: warning: {omitted}\n"
@@ -92,8 +92,8 @@ def test_export_says_that_a_network_is_not_the_fitted_law(tmp_path, as_result):
         "the graph, but the closest one that does: probabilities differ by up to 0.2; fit with "
         "--law network to export the fitted distribution itself"
     )
-    told = run("export", fit, "--out", tmp_path / "n.bif")
-    assert told.output == f"wrote {tmp_path / 'n.bif'}\n{note}\n"
+    reported = run("export", fit, "--out", tmp_path / "n.bif")
+    assert reported.output == f"wrote {tmp_path / 'n.bif'}\n{note}\n"
     assert run("export", fit).stderr == f"hidag: warning: {note}\n"
     # A graph alone says nothing about probabilities.
     assert run("export", fit, "--format", "dowhy").stderr == ""
@@ -148,21 +148,21 @@ def in_mol(tmp_path_factory, as_result):
     return result.save(tmp_path_factory.mktemp("mol") / "result.npz")
 
 
-def test_effects_on_items_in_tiny_units_are_told(in_mol):
-    told = run("whatif", in_mol, "--do", "Z1=1").output
-    lines = {line.split("  ")[1]: line for line in told.splitlines() if line.startswith("  ")}
+def test_effects_on_items_in_tiny_units_are_reported(in_mol):
+    reported = run("whatif", in_mol, "--do", "Z1=1").output
+    lines = {line.split("  ")[1]: line for line in reported.splitlines() if line.startswith("  ")}
     assert {"mol, blood", "gdp", "a"} <= set(lines)
     assert "e-09" in lines["mol, blood"]
     assert "e+12" in lines["gdp"]
-    told = run("whatif", in_mol, "--effects", "--draws", "0").output
-    assert re.search(r"Z1 +->  mol, blood +\S*\d\S*e-\d", told)
-    assert "-0.000" not in told
+    reported = run("whatif", in_mol, "--effects", "--draws", "0").output
+    assert re.search(r"Z1 +->  mol, blood +\S*\d\S*e-\d", reported)
+    assert "-0.000" not in reported
 
 
 def test_a_name_with_a_comma_can_be_given(in_mol):
-    told = run("whatif", in_mol, "--given", "mol, blood=1e-9,Z2=1")
-    assert told.exit_code == 0, told.output
-    assert told.output.startswith("given: mol, blood = 1e-9, Z2 = 1\n")
+    reported = run("whatif", in_mol, "--given", "mol, blood=1e-9,Z2=1")
+    assert reported.exit_code == 0, reported.output
+    assert reported.output.startswith("given: mol, blood = 1e-9, Z2 = 1\n")
 
 
 def test_yes_is_a_condition_as_in_tables(saved):
@@ -177,26 +177,26 @@ def test_the_latents_that_change_come_first(tmp_path, as_result):
     dag = dag_from_parents([(), *[()] * 23, (0, 1)])
     truth = make_truth(random_law(dag, rng=0), np.vstack([np.eye(25, dtype=int)] * 2), "bernoulli")
     fit = as_result(truth).save(tmp_path / "result.npz")
-    told = run("whatif", fit, "--do", "Z1=1").output.split("items")[0]
-    assert [line.split()[0] for line in told.splitlines()[3:] if line] == ["Z1", "Z25", "23"]
-    assert "23 others do not change" in told
+    reported = run("whatif", fit, "--do", "Z1=1").output.split("items")[0]
+    assert [line.split()[0] for line in reported.splitlines()[3:] if line] == ["Z1", "Z25", "23"]
+    assert "23 others do not change" in reported
 
 
 def test_impossible_and_extreme_values(in_mol):
-    told = run("whatif", in_mol, "--given", "a=1e300")
-    assert told.exit_code == 1
-    assert told.stderr == (
+    reported = run("whatif", in_mol, "--given", "a=1e300")
+    assert reported.exit_code == 1
+    assert reported.stderr == (
         "hidag: a=1e+300 cannot be given: it is so far from the fitted distribution of the item "
         "that its density is zero in every latent state\n"
     )
-    told = run("whatif", in_mol, "--given", "a=1e6")
-    assert "standard deviations from the mean: the result is an extrapolation" in told.output
+    reported = run("whatif", in_mol, "--given", "a=1e6")
+    assert "standard deviations from the mean: the result is an extrapolation" in reported.output
     assert "extrapolation" not in run("whatif", in_mol, "--given", "a=1").output
 
 
 def test_a_missing_folder_is_named(saved, tmp_path):
-    told = run("whatif", saved, "--do", "Z1=1", "--out", tmp_path / "none" / "a.csv")
-    assert told.stderr == (
+    reported = run("whatif", saved, "--do", "Z1=1", "--out", tmp_path / "none" / "a.csv")
+    assert reported.stderr == (
         f"hidag: there is no folder {tmp_path / 'none'}; create it, or choose another --out\n"
     )
 

@@ -9,7 +9,7 @@ from hidag import DCRL, load
 from hidag.data.missingness_patterns import MAX_PATTERNS, MissingnessPatterns
 
 
-def holes(n_rows, n_items, seed=0):
+def gaps(n_rows, n_items, seed=0):
     rng = np.random.default_rng(seed)
     return np.where(rng.random((n_rows, n_items)) < 0.4, np.nan, 1.0)
 
@@ -30,7 +30,7 @@ def test_rows_with_the_same_cells_are_one_pattern():
 
 
 def test_patterns_do_not_depend_on_the_order_of_rows():
-    table = holes(200, 12)
+    table = gaps(200, 12)
     order = np.random.default_rng(1).permutation(200)
     one, other = MissingnessPatterns.of(table), MissingnessPatterns.of(table[order])
     np.testing.assert_array_equal(one.bits, other.bits)
@@ -38,7 +38,7 @@ def test_patterns_do_not_depend_on_the_order_of_rows():
 
 
 def test_many_patterns_are_sampled_evenly():
-    table = holes(5000, 20)
+    table = gaps(5000, 20)
     weights = np.random.default_rng(1).exponential(size=5000)
     found = MissingnessPatterns.of(table, weights)
     assert len(found.bits) == MAX_PATTERNS
@@ -71,7 +71,7 @@ def as_sorted_patterns(found, columns=slice(None)):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_stored_patterns_do_not_depend_on_the_order_of_the_table(weighted):
     rng = np.random.default_rng(3)
-    table = np.where(np.isnan(holes(5000, 20)), np.nan, rng.integers(0, 2, (5000, 20)))
+    table = np.where(np.isnan(gaps(5000, 20)), np.nan, rng.integers(0, 2, (5000, 20)))
     weights = rng.exponential(size=5000) if weighted else None
     rows, columns = rng.permutation(5000), rng.permutation(20)
     one = MissingnessPatterns.of(table, weights)

@@ -23,8 +23,8 @@ def test_files_are_read_in_their_own_encoding(tmp_path: Path, encoding: str, end
     table = read_file(path)
     assert table.column_names == column_names(path) == ["Größe", "Kälte"]
     np.testing.assert_array_equal(table.column("Kälte").to_numpy(), [2, 4])
-    told = (f"t{ending} is not UTF-8 and is read as Windows-1252 text",)
-    assert read_folder(path).notes == (told if encoding == "cp1252" else ())
+    reported = (f"t{ending} is not UTF-8 and is read as Windows-1252 text",)
+    assert read_folder(path).notes == (reported if encoding == "cp1252" else ())
 
 
 def test_umlauts_far_below_the_first_lines_are_detected(tmp_path: Path) -> None:

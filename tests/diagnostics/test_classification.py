@@ -21,12 +21,12 @@ def test_accuracy_and_consistency_match_two_tables():
     states = result.law.sample(20_000, rng)
     first, second = (classify(result, result.sample_items(states, rng)) for _ in range(2))
     for k, name in enumerate(("Z1", "Z2")):
-        told = first.quality.where(latent=name).to_dicts()[0]
-        assert told["accuracy"] == pytest.approx(
+        reported = first.quality.where(latent=name).to_dicts()[0]
+        assert reported["accuracy"] == pytest.approx(
             np.mean(first.levels[:, k] == states[:, k]), abs=0.012
         )
         agreed = first.levels[:, k] == second.levels[:, k]
-        assert told["consistency"] == pytest.approx(agreed.mean(), abs=0.012)
+        assert reported["consistency"] == pytest.approx(agreed.mean(), abs=0.012)
     whole = first.quality.where(latent="(profile)").to_dicts()[0]
     right = (first.profiles == states).all(axis=1)
     agreed = (first.profiles == second.profiles).all(axis=1)
@@ -53,12 +53,12 @@ def test_consistency_of_a_latent_informed_by_others_matches_two_tables():
     first, second = (classify(result, result.sample_items(states, rng)) for _ in range(2))
     agreed = (first.levels == second.levels).mean(axis=0)
     for k, name in enumerate(result.latent_names):
-        told = first.quality.where(latent=name).to_dicts()[0]
-        assert told["consistency"] == pytest.approx(agreed[k], abs=0.008)
+        reported = first.quality.where(latent=name).to_dicts()[0]
+        assert reported["consistency"] == pytest.approx(agreed[k], abs=0.008)
         share = first.levels[:, k].mean()
         by_chance = share**2 + (1 - share) ** 2
         right = (agreed[k] - by_chance) / (1 - by_chance)
-        assert told["kappa"] == pytest.approx(right, abs=0.016)
+        assert reported["kappa"] == pytest.approx(right, abs=0.016)
 
 
 def test_consistency_of_few_rows_is_unbiased():
@@ -67,11 +67,11 @@ def test_consistency_of_few_rows_is_unbiased():
     states = result.law.sample(20_000, rng)
     first, second = (result.classify(result.sample_items(states, rng)) for _ in range(2))
     right = (first == second).all(axis=1).mean()
-    told = [
+    reported = [
         classify(result, drawn(result, 30, seed)[0]).quality.where(latent="(profile)")
         for seed in range(200)
     ]
-    average = np.mean([one.column("consistency")[0] for one in told])
+    average = np.mean([one.column("consistency")[0] for one in reported])
     # No bias, although some tables have few rows per profile.
     assert average == pytest.approx(right, abs=0.015)
 
@@ -97,21 +97,21 @@ def test_consistency_with_more_profiles_than_rows_matches_two_tables(
     result = chain_of(9)
     rng = np.random.default_rng(3)
     states = result.law.sample(4000, rng)
-    holes = rng.random((4000, 54)) < missing
-    first, second = (np.where(holes, np.nan, result.sample_items(states, rng)) for _ in range(2))
+    gaps = rng.random((4000, 54)) < missing
+    first, second = (np.where(gaps, np.nan, result.sample_items(states, rng)) for _ in range(2))
     whole = (result.classify(first) == result.classify(second)).all(axis=1).mean()
     each = ((result.posterior(first) > 0.5) == (result.posterior(second) > 0.5)).mean(axis=0)
     found = classify(result, first[:200])
-    told = np.array(found.quality.column("consistency"))
+    reported = np.array(found.quality.column("consistency"))
     # The consistency of 200 rows has a standard error of about .01.
-    np.testing.assert_allclose(told[-1], whole, atol=0.04)
-    np.testing.assert_allclose(told[:-1], each, atol=0.03)
+    np.testing.assert_allclose(reported[-1], whole, atol=0.04)
+    np.testing.assert_allclose(reported[:-1], each, atol=0.03)
     assert tuple(map(str, found.notes)) == (
         "there are few rows for so many joint states, so consistency is estimated from 10,000 rows "
         "of replicate tables drawn from the model instead of pairs of rows",
     )
     turned = classify(result, first[:200][::-1])
-    np.testing.assert_allclose(turned.quality.column("consistency"), told, atol=1e-12)
+    np.testing.assert_allclose(turned.quality.column("consistency"), reported, atol=1e-12)
 
 
 def test_rows_of_different_booklets_use_replicate_tables():
@@ -121,22 +121,21 @@ def test_rows_of_different_booklets_use_replicate_tables():
     rng = np.random.default_rng(5)
     states = result.law.sample(6000, rng)
     # Each booklet lacks all items of one latent.
-    holes = np.arange(18) // 6 == np.arange(6000)[:, None] % 3
+    gaps = np.arange(18) // 6 == np.arange(6000)[:, None] % 3
     first, second = (
-        classify(result, np.where(holes, np.nan, result.sample_items(states, rng)))
-        for _ in range(2)
+        classify(result, np.where(gaps, np.nan, result.sample_items(states, rng))) for _ in range(2)
     )
-    told = first.quality.column("consistency")
+    reported = first.quality.column("consistency")
     each = (first.levels == second.levels).mean(axis=0)
     whole = (first.profiles == second.profiles).all(axis=1).mean()
-    np.testing.assert_allclose(told, [*each, whole], atol=0.025)
+    np.testing.assert_allclose(reported, [*each, whole], atol=0.025)
     assert first.notes[0].code == "consistency-from-replicates"
     assert first.notes[0].params == {
         "reason": "rows have different missing cells",
         "n_drawn": 12_000,
     }
     # One booklet alone is compared in pairs.
-    assert classify(result, np.where(holes[0], np.nan, drawn(result, 600, seed=0)[0])).notes == ()
+    assert classify(result, np.where(gaps[0], np.nan, drawn(result, 600, seed=0)[0])).notes == ()
 
 
 def test_consistency_of_a_single_row_comes_from_replicates():
@@ -258,10 +257,10 @@ def test_exact_posteriors_have_no_sampling_note():
     above = posterior @ result.law.space.states()
     np.testing.assert_allclose(found.expected, above, atol=1e-9)
     np.testing.assert_allclose(found.profile_probability, posterior.max(axis=1), atol=1e-9)
-    doubt = -(posterior * np.log(np.maximum(posterior, 1e-300))).sum(axis=1).mean()
+    uncertainty = -(posterior * np.log(np.maximum(posterior, 1e-300))).sum(axis=1).mean()
     whole = found.quality.where(latent="(profile)")
     assert whole.column("accuracy")[0] == pytest.approx(posterior.max(axis=1).mean())
-    assert whole.column("entropy")[0] == pytest.approx(1 - doubt / (14 * np.log(2)))
+    assert whole.column("entropy")[0] == pytest.approx(1 - uncertainty / (14 * np.log(2)))
     assert not any("sampled" in str(note) for note in found.notes)
 
 
@@ -271,8 +270,8 @@ def test_entropy_is_relative_to_the_states_of_a_hierarchy():
     parameters = MeasurementParameters(
         ("bernoulli",) * 4, np.zeros(4), np.zeros((4, 2)), np.ones(4)
     )
-    told = {"effects": "main", "seed": 0, "knowledge": {"hierarchy": [["Z1", "Z2"]]}}
-    result = result_at(parameters, law, n_samples=20, settings=told)
+    reported = {"effects": "main", "seed": 0, "knowledge": {"hierarchy": [["Z1", "Z2"]]}}
+    result = result_at(parameters, law, n_samples=20, settings=reported)
     X = np.random.default_rng(0).integers(0, 2, (20, 4)).astype(float)
     whole = classify(result, X).quality.where(latent="(profile)")
     assert whole.column("entropy")[0] == pytest.approx(0.0, abs=1e-9)

@@ -101,14 +101,14 @@ def test_boundary_parameters_do_not_explain_means():
 
 
 def test_effective_deviations_count_the_rows_of_a_direction():
-    alike, lone = np.ones(40), np.eye(40)[0]
-    moments = np.column_stack([alike, lone, 1e-6 * alike, 0.0 * alike])
+    same, lone = np.ones(40), np.eye(40)[0]
+    moments = np.column_stack([same, lone, 1e-6 * same, 0.0 * same])
     np.testing.assert_allclose(
-        effective_deviations(moments, alike, integer=False), [40.0, 1.0, 40.0, 0.0]
+        effective_deviations(moments, same, integer=False), [40.0, 1.0, 40.0, 0.0]
     )
     # Deviations much smaller than one do not count for whole numbers.
     np.testing.assert_allclose(
-        effective_deviations(moments, alike, integer=True), [40.0, 1.0, 0.0, 0.0], atol=1e-9
+        effective_deviations(moments, same, integer=True), [40.0, 1.0, 0.0, 0.0], atol=1e-9
     )
 
 

@@ -19,7 +19,7 @@ Q = np.array([[1, 0, 0]] * 4 + [[0, 1, 0]] * 4 + [[0, 0, 1]] * 4)
 #: One more entry than the fit was given.
 OTHER = Q.copy()
 OTHER[0, 1] = 1
-TOLD = Knowledge(
+REPORTED = Knowledge(
     required=[("A", "C")], forbidden=[("B", "C"), ("C", "B")], hierarchy=[(0, "B")], tiers=[["A"]]
 )
 INSTEAD = "pass a DCRL with settings for the latents of that Q instead of the fit"
@@ -58,8 +58,8 @@ def fitted(rows, **settings):
 
 
 @pytest.fixture(scope="module")
-def told(rows):
-    return fitted(rows, knowledge=TOLD)
+def reported(rows):
+    return fitted(rows, knowledge=REPORTED)
 
 
 def warned(call):
@@ -70,10 +70,10 @@ def warned(call):
     return out, [str(warning.message) for warning in caught], {w.filename for w in caught}
 
 
-def test_knowledge_is_passed_on_to_the_fit_of_another_q(rows, told):
-    again, said, _ = warned(lambda: fit_provisional(told, rows, OTHER, 0))
+def test_knowledge_is_passed_on_to_the_fit_of_another_q(rows, reported):
+    again, said, _ = warned(lambda: fit_provisional(reported, rows, OTHER, 0))
     assert said == []
-    wanted = fitted(rows, knowledge=TOLD, q_matrix=OTHER)
+    wanted = fitted(rows, knowledge=REPORTED, q_matrix=OTHER)
     np.testing.assert_array_equal(again.parameters.loadings, wanted.parameters.loadings)
     np.testing.assert_array_equal(again.law.probabilities, wanted.law.probabilities)
     np.testing.assert_array_equal(again.graph.adjacency, wanted.graph.adjacency)
@@ -81,15 +81,15 @@ def test_knowledge_is_passed_on_to_the_fit_of_another_q(rows, told):
     assert again.law.probabilities[again.ruled_out].max() == 0.0
     assert again.ruled_out.sum() == 2
     for name in ("n_starts", "effective_size"):
-        assert again.settings[name] == told.settings[name]
+        assert again.settings[name] == reported.settings[name]
 
 
 def test_validation_of_another_q_holds_the_hierarchy(rows):
-    held, free = (fitted(rows, law="saturated", knowledge=known) for known in (TOLD, None))
+    held, free = (fitted(rows, law="saturated", knowledge=known) for known in (REPORTED, None))
     found = validate_q(held, rows, OTHER, max_changes=1)
     assert found.latent_names == ("A", "B", "C")
     by_hand = validate_q(
-        fitted(rows, law="saturated", knowledge=TOLD, q_matrix=OTHER), rows, max_changes=1
+        fitted(rows, law="saturated", knowledge=REPORTED, q_matrix=OTHER), rows, max_changes=1
     )
     assert found.to_rows() == by_hand.to_rows()
     # Two joint states less have their price in likelihood.
@@ -97,17 +97,17 @@ def test_validation_of_another_q_holds_the_hierarchy(rows):
     assert found.log_likelihood < other.log_likelihood - 0.1
 
 
-def test_latents_are_matched_by_name_in_any_order(rows, told):
+def test_latents_are_matched_by_name_in_any_order(rows, reported):
     order = [2, 0, 1]
-    names = [told.latent_names[k] for k in order]
-    given = framed(OTHER[:, order], names, told.item_names)
-    moved, said, _ = warned(lambda: fit_provisional(told, rows, given, 0))
+    names = [reported.latent_names[k] for k in order]
+    given = framed(OTHER[:, order], names, reported.item_names)
+    moved, said, _ = warned(lambda: fit_provisional(reported, rows, given, 0))
     assert said == []
     assert moved.latent_names == ("C", "A", "B")
     known = Knowledge.from_dict(moved.settings["knowledge"])
-    wanted = TOLD.constraints(told.latent_names)[np.ix_(order, order)]
+    wanted = REPORTED.constraints(reported.latent_names)[np.ix_(order, order)]
     np.testing.assert_array_equal(known.constraints(moved.latent_names), wanted)
-    cube = told.ruled_out.reshape(2, 2, 2).transpose(order)
+    cube = reported.ruled_out.reshape(2, 2, 2).transpose(order)
     np.testing.assert_array_equal(moved.ruled_out, cube.ravel())
 
 
@@ -142,8 +142,8 @@ def test_levels_follow_their_latents(rows):
         ),
     ],
 )
-def test_settings_left_out_are_listed_in_a_warning(rows, told, q, sentence):
-    found, said, where = warned(lambda: validate_q(told, rows, q, max_changes=0))
+def test_settings_left_out_are_listed_in_a_warning(rows, reported, q, sentence):
+    found, said, where = warned(lambda: validate_q(reported, rows, q, max_changes=0))
     assert said == [sentence]
     assert where == {__file__}
     assert len(found.latent_names) == np.asarray(found.provisional).shape[1]

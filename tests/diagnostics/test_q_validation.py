@@ -84,11 +84,11 @@ def test_planted_errors_are_found_and_nothing_else(provisional):
 def test_screening_approximates_the_likelihood_ratio(provisional):
     result, X = provisional
     model = fit_given_q(result, X)
-    told = {(t.item, t.latent): t for t in screen_entries(model)}
+    reported = {(t.item, t.latent): t for t in screen_entries(model)}
     for key in [(10, 1), (0, 1), (7, 0), (3, 1), (11, 0)]:
         other = model.refit(flip_entry(model.q, *key))
         ratio = abs(2 * (other.log_likelihood - model.log_likelihood))
-        assert told[key].statistic == pytest.approx(ratio, rel=0.25, abs=0.7)
+        assert reported[key].statistic == pytest.approx(ratio, rel=0.25, abs=0.7)
 
 
 def test_a_refit_equals_a_fit_with_that_q(provisional):
@@ -258,18 +258,18 @@ def test_screening_treats_weights_as_repeated_rows(family):
         (t.item, t.latent): t.statistic
         for t in screen_entries(replace(model, weights=np.full(len(X), 2.0)))
     }
-    for told in screen_entries(model):
+    for reported in screen_entries(model):
         # Regression on scores takes as many rows' worth of spread, which are a smaller share.
-        value = 2 * told.statistic
-        assert twice[told.item, told.latent] == pytest.approx(value, rel=0.1)
+        value = 2 * reported.statistic
+        assert twice[reported.item, reported.latent] == pytest.approx(value, rel=0.1)
 
 
 def test_a_weighted_fit_needs_its_weights(provisional):
     result, X = provisional
     weighted = replace(result, weighted=True)
-    with pytest.raises(SettingError) as told:
+    with pytest.raises(SettingError) as reported:
         validate_q(weighted, X)
-    assert str(told.value) == (
+    assert str(reported.value) == (
         "the fit used row weights, and judging its Q without them would describe another fit; give "
         "the same weights as sample_weight"
     )

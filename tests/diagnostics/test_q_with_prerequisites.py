@@ -54,12 +54,12 @@ def all_effects():
 def test_screening_approximates_the_likelihood_ratio_of_identified_sums(all_effects):
     result, X = all_effects
     model = fit_given_q(result, X)
-    told = {(t.item, t.latent): t for t in screen_entries(model)}
+    reported = {(t.item, t.latent): t for t in screen_entries(model)}
     for key in [(6, 0), (7, 0)]:
         ratio = 2 * (model.log_likelihood - model.refit(flip_entry(model.q, *key)).log_likelihood)
-        assert told[key].statistic == pytest.approx(ratio, abs=0.05)
-        assert told[key].degrees == 1
-    assert told[6, 1].statistic > 100
+        assert reported[key].statistic == pytest.approx(ratio, abs=0.05)
+        assert reported[key].degrees == 1
+    assert reported[6, 1].statistic > 100
 
 
 def test_screening_is_invariant_to_unidentified_coefficients(all_effects):
@@ -113,4 +113,4 @@ def test_conjunctive_entries_are_tested_without_prerequisites(all_effects):
     result, X = all_effects
     free = replace(result, settings={**result.settings, "effects": "dina", "knowledge": None})
     model = fit_given_q(free, X)
-    assert {told.action for told in screen_entries(model)} == {"add", "drop"}
+    assert {reported.action for reported in screen_entries(model)} == {"add", "drop"}

@@ -87,7 +87,7 @@ def test_nearly_equal_weights_have_almost_no_effect():
     for part in ("pairs", "items", "checks"):
         one, other = getattr(plain, part), getattr(nearly, part)
         assert other.columns == (*one.columns, "n_effective")
-        # What is drawn depends on which rows are alike, and so on weights.
+        # What is drawn depends on which rows are same, and so on weights.
         for name in ("observed",) if part == "checks" else one.columns[2:]:
             np.testing.assert_allclose(other.column(name), one.column(name), rtol=1e-7)
         np.testing.assert_allclose(other.column("n_effective"), one.column("n_rows"), rtol=1e-9)
@@ -302,7 +302,7 @@ def test_drawn_tables_vary_as_weighted_ones_do():
 
 def test_a_constant_score_explains_no_weighted_mean():
     rng = np.random.default_rng(0)
-    # So unequal that the rows are worth less than a quarter of their number.
+    # So unequal that the effective sample size is below a quarter of the rows.
     weights = np.where(np.arange(60) < 6, 20.0, 1.0)
     assert effective_sample_size(weights) < 15
     scores = rng.normal(size=(60, 3))

@@ -60,7 +60,7 @@ def test_constants_are_found_by_their_modules_name() -> None:
 
 def test_the_readme_states_the_largest_number_of_latents() -> None:
     from hidag.latent import StateSpace
-    from hidag.strategy.algorithm_choice import choose_method
+    from hidag.strategy.problem import choose_method
 
     assert "K up to 16" in page("README.md")
     assert choose_method("saem", 100, 40, StateSpace.binary(16), saturated=True) == "saem"

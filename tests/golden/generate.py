@@ -47,7 +47,7 @@ COMMANDS = {
 
 
 def digest(value: Any) -> str:
-    """Return a digest of an array, number or text, NaNs alike."""
+    """Return a digest of an array, number or text, NaNs same."""
     if isinstance(value, str):
         raw = value.encode()
     else:

@@ -55,7 +55,7 @@ def strict_by_main_effects(q: np.ndarray, rng: np.random.Generator) -> bool | No
     states = np.array(list(product((0, 1), repeat=q.shape[1])))
     random = (rest * rng.normal(size=rest.shape)) @ states.T
     if len(np.unique(random.round(9).T, axis=0)) < len(states):
-        return False  # not even coefficients without ties tell all states apart
+        return False  # not even coefficients without ties report all states apart
 
     def may_cancel(row: np.ndarray, change: np.ndarray) -> bool:
         own = change[row == 1]
@@ -69,7 +69,7 @@ def strict_by_main_effects(q: np.ndarray, rng: np.random.Generator) -> bool | No
 
 @cache
 def equal_pairs(width: int) -> frozenset[tuple[int, int]]:
-    """Return pairs of states that some monotone item of so many latents does not tell apart."""
+    """Return pairs of states that some monotone item of so many latents does not report apart."""
     n_states = 2**width
     pairs = set()
     for low in product((0, 1), repeat=n_states - 1):

@@ -179,8 +179,8 @@ def test_conjunctive_items_have_a_guess_and_a_slip():
 def test_patterns_that_prerequisites_rule_out_are_left_out():
     result = saturated_items(CHANCES)
     law = SaturatedLaw(result.law.space, np.array([0.3, 0.0, 0.3, 0.4]))
-    told = {**result.settings, "knowledge": {"hierarchy": [["Z1", "Z2"]]}}
-    result = replace(result, law=law, settings=told)
+    reported = {**result.settings, "knowledge": {"hierarchy": [["Z1", "Z2"]]}}
+    result = replace(result, law=law, settings=reported)
     X, _ = drawn(result, 1500, seed=4)
     rows = standard_errors(result, X).patterns.where(item="X5")
     assert rows.column("pattern") == ["00", "10", "11"]
@@ -261,8 +261,8 @@ def test_nominal_items_have_the_probabilities_of_their_categories():
         assert row["standard_error"] == pytest.approx(error, rel=1e-4)
         assert (row["lower"], row["upper"]) == pytest.approx(tuple(ends), rel=1e-4)
         seen = what_if(result, given={"Z1": states[at, 0], "Z2": states[at, 1]})
-        told = {one["what"]: one["before"] for one in seen.rows() if one["name"] == "X3"}
-        assert row["estimate"] == pytest.approx(told[f"P(={category})"])
+        reported = {one["what"]: one["before"] for one in seen.rows() if one["name"] == "X3"}
+        assert row["estimate"] == pytest.approx(reported[f"P(={category})"])
 
 
 def test_an_empty_category_leaves_the_others_identified():

@@ -16,7 +16,7 @@ from hidag.latent.laws import (
     possible_cells,
 )
 
-#: Parents out of order and more than two levels: axes taken the wrong way round show.
+#: Parents out of order and more than two levels: axes in the wrong order show.
 SPACE = StateSpace((2, 3, 2, 2))
 PARENTS = ((), (2, 0), (), (1, 0))
 
@@ -27,9 +27,9 @@ def by_hand(counts, parents, space):
     out = np.ones(len(states))
     for i, state in enumerate(states):
         for k, causes in enumerate(parents):
-            alike = np.all(states[:, list(causes)] == state[list(causes)], axis=1)
-            given = counts[alike].sum()
-            joint = counts[alike & (states[:, k] == state[k])].sum()
+            same = np.all(states[:, list(causes)] == state[list(causes)], axis=1)
+            given = counts[same].sum()
+            joint = counts[same & (states[:, k] == state[k])].sum()
             out[i] *= joint / given if given > 0 else 1.0 / space.levels[k]
     return out
 
@@ -82,7 +82,7 @@ def test_states_that_never_occur_leave_a_law():
         network = fit_network_law(counts, parents, space)
     np.testing.assert_allclose(law, counts / 8.0)
     np.testing.assert_allclose(network.probabilities, law)
-    # The second latent never had the first at 1: every level alike.
+    # The second latent never had the first at 1: every level same.
     np.testing.assert_allclose(network.tables[1], [[1.0, 0.0], [0.5, 0.5]])
     np.testing.assert_allclose(factorise_counts(np.zeros(8), parents, space), np.full(8, 1 / 8))
 

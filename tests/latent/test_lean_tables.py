@@ -84,7 +84,7 @@ def test_rows_that_leave_no_choice_are_not_paid_for_and_do_not_bend_lean_tables(
         assert table_complexity(table, levels, PRICE, possible) == pytest.approx(
             PRICE * wanted, abs=1e-3
         )
-        # Without being told it takes a free table, and pays for cells that cannot be.
+        # Without being reported it takes a free table, and pays for cells that cannot be.
         assert table_complexity(table, levels, PRICE) > PRICE * wanted + 1
         table[:4] = 0.0
         empty = np.where(np.arange(12)[:, None] < 4, False, possible)
@@ -93,7 +93,7 @@ def test_rows_that_leave_no_choice_are_not_paid_for_and_do_not_bend_lean_tables(
         )
 
 
-def test_numbers_that_no_possible_cell_tells_apart_are_not_paid_for() -> None:
+def test_numbers_that_no_possible_cell_reports_apart_are_not_paid_for() -> None:
     levels, n_levels = (2, 3), 3
     possible = np.zeros((6, n_levels), dtype=bool)
     # The first parent is always high where there is a choice: what it adds is in the intercept.

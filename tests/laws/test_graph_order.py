@@ -18,8 +18,8 @@ def network_rows(rng: np.random.Generator, n_variables: int, n: int) -> np.ndarr
     return rows[:, rng.permutation(n_variables)]
 
 
-def without_twins(rows: np.ndarray) -> np.ndarray:
-    """Drop columns that repeat another one up to the names of levels: no score tells them apart."""
+def without_duplicates(rows: np.ndarray) -> np.ndarray:
+    """Drop columns that repeat another one up to the names of levels: scores do not differ."""
     seen, keep = set(), []
     for k, column in enumerate(rows.T):
         pattern = (column ^ column[0]).tobytes()
@@ -34,7 +34,7 @@ def without_twins(rows: np.ndarray) -> np.ndarray:
 def test_order_of_rows_and_columns(search, fractional) -> None:
     rng = np.random.default_rng(0)
     for wanted in (4, 8, 15, 72):
-        rows = without_twins(network_rows(rng, wanted, 400))
+        rows = without_duplicates(network_rows(rng, wanted, 400))
         n_variables = rows.shape[1]
         assert n_variables > 0.8 * wanted
         weights = rng.gamma(1.0, 1.0, 400) if fractional else None
@@ -62,7 +62,7 @@ def test_exact_ties_are_broken_by_content(search) -> None:
     # Few rows make many exactly equal gains.
     rng = np.random.default_rng(1)
     for _ in range(60):
-        rows = without_twins(network_rows(rng, 7, 14))
+        rows = without_duplicates(network_rows(rng, 7, 14))
         n = rows.shape[1]
         names = [f"V{k}" for k in range(n)]
         across = rng.permutation(n)

@@ -1,6 +1,6 @@
 """Compiled code is kept until its own file changes, so a file must change with those it calls.
 
-A kernel file that imports others holds a fingerprint of them. Whoever edits a called file is told
+A kernel file that imports others holds a fingerprint of them. A change of a called file is reported
 here to write the new one into its callers; with that their compiled code is renewed everywhere.
 """
 
@@ -48,6 +48,6 @@ def test_a_kernel_file_changes_with_those_it_calls(name: str) -> None:
     assert found == expected, f"{name}.py must hold CALLED_FILES = {expected}"
 
 
-def test_some_files_call_others_and_are_told_from_them() -> None:
+def test_some_files_call_others_and_are_reported_from_them() -> None:
     assert called_by("graph_operators") >= {"local_scores", "graph_sets"}
     assert fingerprint({"graph_sets"}) != fingerprint({"local_scores"})

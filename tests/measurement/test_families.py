@@ -223,7 +223,7 @@ def test_an_update_of_the_auxiliary_climbs_to_the_top(case):
     family, eta, aux, _ = case
     if family.is_location_scale or not (family.has_dispersion or family.n_cutpoints):
         return
-    # Three items alike, with two states each.
+    # Three items same, with two states each.
     states = np.tile(eta[:2], (3, 1))
     counts = np.full((3, 2), 4000.0)
     x = family.sample(np.repeat(states[..., None], 4000, axis=-1).reshape(3, -1).T, aux,

@@ -83,7 +83,7 @@ def test_items_are_in_the_network_if_wanted(a_result):
     np.testing.assert_allclose(ours.latents_before[0], theirs.values[order], atol=1e-9)
 
 
-def test_names_that_bif_cannot_hold_are_made_plain_and_told(a_result):
+def test_names_that_bif_cannot_hold_are_made_plain_and_reported(a_result):
     names = ("a b", "a_b", "ß|{", 'say "x"', "Z5")
     result = a_result(0, names=names)
     assert {"a_b", "a_b_2", "___", "say__x_", "Z5"} == set(opened(result).nodes())

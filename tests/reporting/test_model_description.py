@@ -163,8 +163,8 @@ def test_combinations_excluded_by_prerequisites(binary):
     loadings = np.zeros((len(binary.item_names), 3))
     loadings[:, 0] = 1.0
     loadings[1, 2] = -1.25
-    told = {"hierarchy": [["A", "B"]]}
-    fit = rewritten(binary, (2, 2), pairs, loadings, effects=2, knowledge=told)
+    reported = {"hierarchy": [["A", "B"]]}
+    fit = rewritten(binary, (2, 2), pairs, loadings, effects=2, knowledge=reported)
     (found,) = list_interactions(fit)
     assert found.describe_rarest() == "excluded by prerequisites"
     assert dataclasses.replace(found, ruled_out=False).describe_rarest() == "< 0.05% of rows"

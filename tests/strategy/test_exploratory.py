@@ -17,9 +17,9 @@ from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, family_named
 from hidag.simulation import banded_q, chain_dag, design, make_truth, random_law, simulate
 from hidag.strategy import exploratory
-from hidag.strategy.algorithm_choice import choose_method
 from hidag.strategy.exploratory import STARTS_ON_DISAGREEMENT, estimate_exploratory
 from hidag.strategy.moves.recombination import loading_similarity
+from hidag.strategy.problem import choose_method
 
 from .problems import open_problem
 

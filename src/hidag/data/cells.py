@@ -313,7 +313,7 @@ def convert_decimal_commas(table: Any, columns: Sequence[str]) -> tuple[Any, str
     table : pyarrow.Table
         Of text.
     columns : sequence of str
-        Columns that are written alike.
+        Columns with the same notation.
 
     Returns
     -------

@@ -17,7 +17,7 @@ The rules, in order, for the observed values of one item:
    scores up to 100 (test scores, percentages, ages); ambiguous if they exceed 100, are very skewed,
    hardly repeat, or if the evidence is weak.
 8. Other whole numbers from 0 up: poisson if they are distributed like counts, else ambiguous,
-   because ordinal scales and rounded measurements look alike.
+   because ordinal scales and rounded measurements look the same.
 
 Scores and counts are compared by BIC: mixtures of rounded normal distributions or a stretched beta
 distribution against mixtures of Poisson distributions or a negative binomial.

@@ -43,7 +43,7 @@ Array = NDArray[np.float64]
 Q = NDArray[np.int8]
 
 #: EM stops when this many steps gain less than the tolerance in log-likelihood, and the predicted
-#: gain of all later steps is also below it. Single steps say little: they are short after an
+#: gain of all later steps is also below it. Single steps are uninformative: they are short after an
 #: overshoot, and while a new coefficient moves away from zero.
 WINDOW, TOLERANCE = 20, 5e-3
 #: Smaller gains are rounding errors of the sum over rows, and cannot be extrapolated.

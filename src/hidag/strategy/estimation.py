@@ -20,11 +20,6 @@ from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY, Penalty
 from hidag.measurement.terms import MAIN_EFFECTS, Effects, Terms
-from hidag.strategy.algorithm_choice import (
-    LARGEST_EXACT_STATES,
-    LARGEST_STATES,
-    choose_method,
-)
 from hidag.strategy.confirmatory import choose_n_starts, estimate_confirmatory
 from hidag.strategy.exploratory import estimate_by_saturated_saem, estimate_exploratory
 from hidag.strategy.hierarchy import estimate_under_hierarchy
@@ -36,7 +31,14 @@ from hidag.strategy.measurement import (
     parents_of_draws,
     sampled_measurement,
 )
-from hidag.strategy.problem import SearchProblem, StageOne, StartProgress
+from hidag.strategy.problem import (
+    LARGEST_EXACT_STATES,
+    LARGEST_STATES,
+    SearchProblem,
+    StageOne,
+    StartProgress,
+    choose_method,
+)
 from hidag.strategy.saem_network import SampledStageOne, SamplingTask, estimate_by_sampling
 from hidag.structure.knowledge import Knowledge, admits_complete_dag
 

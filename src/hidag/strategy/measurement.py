@@ -27,7 +27,6 @@ from hidag.measurement.parameters import MeasurementParameters, order_all_levels
 from hidag.measurement.penalties import Penalty
 from hidag.network_em.em import law_from_draws, run_network_em
 from hidag.network_em.junction_tree import TreePosterior
-from hidag.strategy.algorithm_choice import LARGEST_EXACT_STATES
 from hidag.strategy.labels import canonicalise_labels, same_class, shares_of_draws, shares_of_law
 from hidag.strategy.observed_likelihood.likelihood_search import (
     LikelihoodSearch,
@@ -35,7 +34,7 @@ from hidag.strategy.observed_likelihood.likelihood_search import (
     SingleChanges,
     use_likelihood_search,
 )
-from hidag.strategy.problem import LearnParents, StageOne, StartRecord
+from hidag.strategy.problem import LARGEST_EXACT_STATES, LearnParents, StageOne, StartRecord
 from hidag.strategy.saem_network import (
     ParentsOfDraws,
     SampledStageOne,

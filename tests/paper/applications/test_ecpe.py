@@ -36,7 +36,7 @@ def write_test(folder: Path, skills=SKILLS, with_q: bool = True) -> Path:
 def em_with_profiles(answers: np.ndarray, q: np.ndarray) -> float:
     """Return the log-likelihood of the hierarchy's model by an EM of a few lines."""
     own = q[:, None, :] * np.array(HIERARCHY)[None]
-    alike = (own[:, :, None, :] == own[:, None, :, :]).all(axis=3).astype(float)
+    same = (own[:, :, None, :] == own[:, None, :, :]).all(axis=3).astype(float)
     chance = 0.2 + 0.6 * own.sum(axis=2) / q.sum(axis=1, keepdims=True)
     shares, before, value = np.full(4, 0.25), -np.inf, -1e300
     while value - before > 1e-7:
@@ -47,8 +47,8 @@ def em_with_profiles(answers: np.ndarray, q: np.ndarray) -> float:
         value = float((np.log(total) + logs.max(axis=1, keepdims=True)).sum())
         weights /= total
         shares = weights.mean(axis=0)
-        right = np.einsum("jp,jpq->jq", answers.T @ weights, alike)
-        chance = right / np.einsum("p,jpq->jq", weights.sum(axis=0), alike)
+        right = np.einsum("jp,jpq->jq", answers.T @ weights, same)
+        chance = right / np.einsum("p,jpq->jq", weights.sum(axis=0), same)
     return value
 
 
