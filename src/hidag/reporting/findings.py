@@ -233,21 +233,23 @@ def _describe_support(
     edges: EdgeEvidence, support: Mapping[Pair, float] | None, samples: _BootstrapShares
 ) -> list[str]:
     # Required edges are in every graph: their support is not informative.
-    pairs = edges.estimated
-    if support is None or not pairs:
+    if support is None or not edges.estimated:
         return []
-    noun = "estimated pairs" if edges.required else "pairs"
-    shares = {pair: support.get(pair, support.get(pair[::-1], 0.0)) for pair in pairs}
-    (a, b), lowest = min(shares.items(), key=lambda item: (item[1], item[0]))
-    if len(pairs) == 1:
+    shares = sorted(
+        (support.get(pair, support.get(pair[::-1], 0.0)), pair) for pair in edges.estimated
+    )
+    lowest, (a, b) = shares[0]
+    pair = f"{_cut(a)} and {_cut(b)}"
+    if len(shares) == 1:
         share = samples.share(lowest) if lowest < _HIGH_SUPPORT else samples.high
-        return [f"{_cut(a)} and {_cut(b)} are connected {share}{samples.samples}."]
-    if lowest >= _HIGH_SUPPORT:
+        return [f"{pair} are connected {share}{samples.samples}."]
+    noun = "estimated pairs" if edges.required else "pairs"
+    n_high = sum(share >= _HIGH_SUPPORT for share, _ in shares)
+    if n_high == len(shares):
         return [f"Each of these {noun} is connected {samples.high}{samples.samples}."]
-    n_high = sum(share >= _HIGH_SUPPORT for share in shares.values())
     return [
-        f"{n_high or 'None'} of these {len(pairs)} {noun} {'is' if n_high < 2 else 'are'} "
-        f"connected {samples.high}{samples.samples}; the least supported, {_cut(a)} and {_cut(b)}, "
+        f"{n_high or 'None'} of these {len(shares)} {noun} {'is' if n_high < 2 else 'are'} "
+        f"connected {samples.high}{samples.samples}; the least supported, {pair}, "
         f"{samples.share(lowest)}."
     ]
 
@@ -259,15 +261,15 @@ def _describe_direction_support(
     if not shares:
         return []
     lowest, (a, b) = shares[0]
+    arrow = f"from {_cut(a)} to {_cut(b)}"
     if len(shares) == 1:
-        return [f"The direction from {_cut(a)} to {_cut(b)} recurs {samples.share(lowest)}."]
-    if lowest >= _HIGH_SUPPORT:
-        return [f"Each direction recurs {samples.high}."]
+        return [f"The direction {arrow} recurs {samples.share(lowest)}."]
     n_high = sum(share >= _HIGH_SUPPORT for share, _ in shares)
+    if n_high == len(shares):
+        return [f"Each direction recurs {samples.high}."]
     return [
         f"{n_high or 'None'} of the {len(shares)} directions {'recurs' if n_high < 2 else 'recur'} "
-        f"{samples.high}; the least supported, from {_cut(a)} to {_cut(b)}, "
-        f"{samples.share(lowest)}."
+        f"{samples.high}; the least supported, {arrow}, {samples.share(lowest)}."
     ]
 
 

@@ -49,7 +49,7 @@ _MIN_ACCURACY = 0.8
 #: Bootstrap shares between which an entry of Q counts as uncertain, and of edges that are listed.
 _RARE, _FREQUENT = 0.05, 0.95
 _ITEM_PARAMETERS = ("coefficient", "dispersion", "cutpoint")
-_ERROR_HEADER = ("of", "term", "estimate", "standard error", "lower", "upper")
+_ERROR_HEADER = ("estimate", "standard error", "lower", "upper")
 _Q_COLUMNS = ("item", "latent", "provisional", "action", "likelihood_ratio", "price", "p_value")
 
 #: Joint states up to which intervals of effects take about a second.
@@ -188,13 +188,13 @@ def standard_error_panel(errors: StandardErrors) -> Panel:
             "much."
         )
     tables = []
-    for name, caption, kinds in (
-        ("share_errors", "Latent distribution", ("share",)),
-        ("errors", "Item parameters", _ITEM_PARAMETERS),
+    for name, caption, kinds, header in (
+        ("share_errors", "Latent distribution", ("share",), ("latent", "level")),
+        ("errors", "Item parameters", _ITEM_PARAMETERS, ("item", "term")),
     ):
         rows = tuple(tuple(row[1:]) for row in errors.table.rows if row[0] in kinds)
         if rows:
-            tables.append(Table(name, caption, _ERROR_HEADER, rows))
+            tables.append(Table(name, caption, (*header, *_ERROR_HEADER), rows))
     return Panel(UNCERTAINTY, tuple(paragraphs), tuple(tables), find_undetermined(errors))
 
 

@@ -172,7 +172,10 @@ def render_report(
         empty_graph=describe_empty_graph(result),
         sections=sections,
         contents=_table_of_contents(sections),
-        verdict=[sentence_case(head + text) for head, text in verdict_sentences(certificate)],
+        verdict=[
+            sentence_case(f"{head.strip()} {text}".strip())
+            for head, text in verdict_sentences(certificate)
+        ],
         conditions=[
             (status_mark(found), *describe_finding(found), found) for found in certificate.findings
         ],
