@@ -11,7 +11,7 @@ from hidag.reporting import add_bootstrap, load_content, render_report, save_con
 from .conftest import read_rows
 
 
-def test_a_bootstrap_goes_on_and_puts_support_into_the_report(hidag, table, tmp_path):
+def test_a_bootstrap_resumes_and_adds_support_to_the_report(hidag, table, tmp_path):
     out = tmp_path / "fit"
     assert hidag("fit", table, "-k", 2, "--out", out).exit_code == 0
     words = ("bootstrap", out, table, "--jobs", 1, "--start", "fitted")
@@ -68,7 +68,7 @@ def test_a_bootstrap_goes_on_and_puts_support_into_the_report(hidag, table, tmp_
     assert add_bootstrap(content, result, turned).unstable_latents == ()
 
 
-def test_an_empty_title_leaves_the_title_as_it_is(hidag, table, tmp_path):
+def test_an_empty_title_does_not_change_the_title(hidag, table, tmp_path):
     out = tmp_path / "fit"
     assert hidag("fit", table, "-k", 2, "--out", out, "--no-plots").exit_code == 0
     before = (out / "report.html").read_text("utf-8")
@@ -92,7 +92,7 @@ def test_a_bootstrap_needs_the_table_that_was_fitted(hidag, table, tmp_path, ans
     )
 
 
-def test_another_fit_in_the_folder_leaves_no_bootstrap_of_the_first(hidag, table, tmp_path):
+def test_another_fit_in_the_folder_removes_the_bootstrap_of_the_first(hidag, table, tmp_path):
     out = tmp_path / "fit"
     words = ("bootstrap", out, table, "--jobs", 1, "--start", "fitted", "--resamples", 3)
     assert hidag("fit", table, "-k", 2, "--out", out).exit_code == 0
@@ -112,7 +112,7 @@ def test_another_fit_in_the_folder_leaves_no_bootstrap_of_the_first(hidag, table
     assert again.exit_code == 0, again.stderr
 
 
-def test_the_same_fit_again_keeps_the_refits_which_take_long(hidag, table, tmp_path):
+def test_the_same_fit_again_keeps_its_refits(hidag, table, tmp_path):
     out = tmp_path / "fit"
     fit = ("fit", table, "-k", 2, "--out", out)
     assert hidag(*fit).exit_code == 0
@@ -125,7 +125,7 @@ def test_the_same_fit_again_keeps_the_refits_which_take_long(hidag, table, tmp_p
     assert hidag(*words).exit_code == 0
 
 
-def test_files_of_the_same_names_that_no_bootstrap_wrote_stay(hidag, table, tmp_path):
+def test_files_that_no_bootstrap_wrote_stay(hidag, table, tmp_path):
     out = tmp_path / "fit"
     assert hidag("fit", table, "-k", 2, "--out", out).exit_code == 0
     (out / "intervals.csv").write_text("mine")
@@ -137,7 +137,7 @@ def test_files_of_the_same_names_that_no_bootstrap_wrote_stay(hidag, table, tmp_
     assert "removed" not in ran.stdout
 
 
-def test_few_refits_make_no_intervals_and_what_they_replace_is_said(hidag, table, tmp_path):
+def test_few_refits_give_no_intervals_and_replace_earlier_results(hidag, table, tmp_path):
     out = tmp_path / "fit"
     words = ("bootstrap", out, table, "--jobs", 1, "--start", "fitted", "--resamples")
     assert hidag("fit", table, "-k", 2, "--out", out).exit_code == 0

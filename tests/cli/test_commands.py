@@ -230,7 +230,7 @@ def test_a_demo_that_does_not_exist_is_refused(hidag, tmp_path):
         assert f"'{word}'" in ran.stderr
 
 
-def test_long_names_that_begin_same_stay_apart_on_the_terminal():
+def test_long_names_with_a_common_start_remain_distinct():
     names = [f"During the past 30 days, did you feel {word}" for word in ("sad", "calm")]
     lines = format_q([[1], [1]], names, ["Z1"])[1:]
     assert [line.split("...")[0] for line in lines] == ["During the"] * 2
@@ -263,7 +263,7 @@ def test_the_package_itself_is_a_command():
     assert reported.stdout.startswith("hidag ")
 
 
-def test_cut_names_are_reported_apart():
+def test_shortened_names_are_distinct():
     names = [f"symptom number {j:03d} (yes/no)" for j in (15, 225, 345)]
     assert shorten_names([*names, "short", names[0]]) == [*names, "short", names[0]]
     long = ["a" * 30 + str(j) + "b" * 30 for j in range(2)]

@@ -251,7 +251,7 @@ def test_a_column_that_names_the_rows_is_no_item(hidag, table, tmp_path):
     assert f"{path} has no column 'pupl'; did you mean 'pupil'?" in ran.stderr
 
 
-def test_scores_that_are_not_taken_for_counts_are_reported(hidag, tmp_path, answers):
+def test_whole_numbers_treated_as_continuous_are_listed(hidag, tmp_path, answers):
     scores = np.clip(np.rint(np.random.default_rng(2).normal(40 + 30 * answers, 5)), 0, 100)
     header = [f"score{j}" for j in range(8)]
     path = write_rows(tmp_path / "scores.csv", header, scores.astype(int).tolist())

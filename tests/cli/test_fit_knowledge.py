@@ -10,7 +10,7 @@ from hidag.cli.output_files import write_csv
 from hidag.simulation import chain_dag, make_truth, random_law, simulate
 
 
-def test_what_is_known_beforehand_is_obeyed_and_reported(tmp_path, hidag):
+def test_prior_knowledge_is_obeyed_and_reported(tmp_path, hidag):
     q = np.vstack([np.eye(3, dtype=int)] * 3)
     truth = make_truth(random_law(chain_dag(3), rng=0), q, "gaussian")
     folder = tmp_path / "study"

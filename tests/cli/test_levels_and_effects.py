@@ -26,9 +26,7 @@ def measured(tmp_path, three_levels):
     return write_rows(tmp_path / "measured.csv", NAMES, three_levels.round(4).tolist())
 
 
-def test_a_fit_with_levels_says_them_and_writes_one_column_per_level(
-    hidag, measured, tmp_path, three_levels
-):
+def test_a_fit_with_levels_writes_one_column_per_level(hidag, measured, tmp_path, three_levels):
     out = tmp_path / "fit"
     ran = hidag("fit", measured, "--levels", "3,2", "--out", out)
     assert ran.exit_code == 0, ran.stderr

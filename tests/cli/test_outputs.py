@@ -39,7 +39,7 @@ def _read_here(out):
 
 
 @pytest.mark.parametrize("command", ["classify", "errors"])
-def test_a_table_is_not_overwritten_by_what_is_said_of_it(hidag, fitted, command):
+def test_results_do_not_overwrite_the_table(hidag, fitted, command):
     fit, table, _ = fitted
     _refused(hidag, table, _read_here(table), command, fit, table, "--out", table)
 

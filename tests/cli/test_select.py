@@ -36,7 +36,7 @@ def test_select_without_fits_as_json(hidag, table):
     assert (found["recommended"], found["decided_by"]) == (2, "correlations")
 
 
-def test_fit_with_a_chosen_number_says_why(hidag, table):
+def test_fit_with_a_selected_number_of_latents_gives_the_reason(hidag, table):
     ran = hidag("fit", table, "--latents", "auto", "--seed", 1)
     assert ran.exit_code == 0, ran.stderr
     assert (

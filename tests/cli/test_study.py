@@ -108,7 +108,7 @@ def test_a_report_names_failed_fits_and_their_reason(hidag, tmp_path, monkeypatc
     )
 
 
-def test_rows_of_different_code_are_reported(hidag, tmp_path) -> None:
+def test_rows_of_different_code_versions_are_reported(hidag, tmp_path) -> None:
     out = tmp_path / "study"
     words = (*SMALL, "--cells", "Chain-5/*/300", "--out", out)
     assert hidag("study", "table1", *words).exit_code == 0

@@ -169,15 +169,15 @@ class ReportContent:
 
     def with_panel(self, panel: Panel, *, first: bool = False) -> ReportContent:
         """Return a copy with a panel in place of the one with its heading, else first or last."""
-        kept = [section for section in self.sections if section.heading != panel.heading]
-        position = 0 if first else len(kept)
+        sections = [section for section in self.sections if section.heading != panel.heading]
+        position = 0 if first else len(sections)
         replaced: set[str] = set()
         if panel.heading in self.headings:
             position = self.headings.index(panel.heading)
             replaced = set(self.sections[position].tables)
-        kept.insert(position, panel.section)
+        sections.insert(position, panel.section)
         tables = (*panel.tables, *(t for t in self.tables if t.name not in replaced))
-        return replace(self, sections=tuple(kept), tables=tables)
+        return replace(self, sections=tuple(sections), tables=tables)
 
 
 def column_headings(columns: Iterable[str]) -> tuple[str, ...]:

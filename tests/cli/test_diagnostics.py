@@ -138,9 +138,7 @@ def test_bad_input_is_one_sentence(hidag, study, tmp_path, words, sentence):
     assert ran.stderr.count("\n") == 1
 
 
-def test_another_fit_in_the_folder_leaves_nothing_that_was_said_of_the_first(
-    hidag, table, tmp_path
-):
+def test_another_fit_in_the_folder_removes_fit_statistics_of_the_first(hidag, table, tmp_path):
     out = tmp_path / "fit"
     quick = ("--no-plots", "--no-statistics", "--out", out)
     assert hidag("fit", table, "-k", 2, *quick).exit_code == 0
@@ -156,7 +154,7 @@ def test_another_fit_in_the_folder_leaves_nothing_that_was_said_of_the_first(
     assert {path.name for path in out.iterdir()} == {*before, "items.csv"}
 
 
-def test_what_was_said_of_a_fit_elsewhere_stays(hidag, table, tmp_path):
+def test_fit_statistics_of_a_fit_elsewhere_stay(hidag, table, tmp_path):
     fit, said = tmp_path / "fit", tmp_path / "said"
     quick = ("--no-plots", "--no-statistics", "--out")
     assert hidag("fit", table, "-k", 2, *quick, fit).exit_code == 0
