@@ -105,7 +105,7 @@ def _describe_estimation(result: FitResult) -> str:
 
 
 def _describe_answer_codes(result: FitResult) -> list[str]:
-    """Return which numbers code answers in words; empty if no item has any."""
+    """Return which numbers code text answers; empty if no item has any."""
     items_by_words: dict[tuple[str, ...], list[str]] = {}
     for item, words in result.answer_words.items():
         items_by_words.setdefault(tuple(words), []).append(item)
@@ -113,7 +113,7 @@ def _describe_answer_codes(result: FitResult) -> list[str]:
         f"{describe_coding(words)} ({join_names(items, limit=_MAX_NAMES)})"
         for words, items in items_by_words.items()
     ]
-    return [f"Answers in words were coded as numbers: {'; '.join(codes)}."] if codes else []
+    return [f"Text answers were coded as numbers: {'; '.join(codes)}."] if codes else []
 
 
 def describe_knowledge(result: FitResult) -> list[str]:

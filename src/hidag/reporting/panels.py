@@ -276,7 +276,7 @@ def q_validation_panel(validation: QValidation) -> Panel:
     tables = (
         Table("q_changes", "Changes, one at a time", column_headings(steps.columns), steps.rows),
         Table(
-            "q_doubts",
+            "q_tests",
             "Entries that the data would change, each tested alone",
             column_headings(_Q_COLUMNS),
             tuple(tuple(row[position] for position in positions) for row in tests.rows),

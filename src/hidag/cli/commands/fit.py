@@ -205,7 +205,7 @@ def fit(
     hierarchy: Annotated[
         list[str] | None,
         typer.Option(
-            help="Prerequisites: with 'A->B' nobody has B without A. Needs a Q-matrix.",
+            help="Prerequisites: with 'A->B' only rows with A can have B. Needs a Q-matrix.",
             show_default=False,
             rich_help_panel=GRAPH,
         ),

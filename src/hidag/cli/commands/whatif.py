@@ -146,7 +146,7 @@ def _as_numbers(given: Mapping[str, str], fitted: FitResult) -> dict[str, str]:
 
 
 def _describe_question(answer: WhatIfResult, typed: Mapping[str, str]) -> list[str]:
-    """Return the question in words, and notes on how to read the answer."""
+    """Return a description of the question, and notes on how to read the answer."""
     out = []
     if answer.do:
         setting = ", ".join(f"{name} = {level}" for name, level in answer.do.items())
