@@ -330,7 +330,7 @@ class WorkingData:
         Rows are in canonical order, so that the first ones are a random sample. Weighted rows are
         sampled systematically in proportion to their weights, as if they were repeated.
         """
-        if n_rows >= self.n_samples:
+        if n_rows >= self.n_counted:
             return self
         rows: slice | NDArray[np.intp] = slice(n_rows)
         weights = None
