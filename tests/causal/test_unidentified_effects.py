@@ -183,7 +183,7 @@ def test_the_command_reports_unidentified_outcomes(tmp_path):
     )
     text = run("--do", "Z2=1", "--out", str(tmp_path / "answer.csv"))
     assert sentence in text
-    assert "not known" in text
+    assert "not identified" in text
     with (tmp_path / "answer.csv").open() as stream:
         rows = {row["name"]: row for row in csv.DictReader(stream)}
     assert rows["X3"]["low"] == rows["X3"]["high"] == ""

@@ -175,12 +175,14 @@ def test_empty_rows_have_no_score(tables):
     with pytest.raises(DataError) as caught:
         model.score(np.full((3, len(Q)), np.nan))
     assert str(caught.value) == (
-        "none of the 3 rows has an answer to any item of the fit, and a mean over rows that have "
-        "one is the mean of none"
+        "score needs a row with an observed cell, but all 3 rows are empty"
     )
     with pytest.raises(DataError) as caught:
         model.score(tables[0][:3], sample_weight=[1.0, 2.0])
-    assert str(caught.value) == "sample_weight must have one weight for each of 3 rows, got (2,)"
+    assert (
+        str(caught.value)
+        == "sample_weight must have one weight for each of the 3 rows, got shape (2,)"
+    )
 
 
 def test_person_fit_excludes_rows_with_too_few_responses(tables):

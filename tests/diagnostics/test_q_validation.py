@@ -122,7 +122,6 @@ def plain_em(result, X, n_steps: int) -> float:
     return float(rows.sum())
 
 
-@pytest.mark.xfail(reason="the refit stops at a saddle point, .45 below the maximum", strict=True)
 def test_a_refit_continues_through_slow_convergence():
     # Skills that hardly anybody has without the ones before them: EM crawls.
     rng = np.random.default_rng(1)

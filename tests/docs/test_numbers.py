@@ -55,7 +55,7 @@ def decimal(value: float) -> str:
 def test_constants_are_found_by_their_modules_name() -> None:
     assert constant("CONFIG.fit_warnings.low_information") == 0.05
     with pytest.raises(AssertionError):
-        constant("algorithm_choice.NO_SUCH_NAME")
+        constant("problem.NO_SUCH_NAME")
 
 
 def test_the_readme_states_the_largest_number_of_latents() -> None:
@@ -97,10 +97,10 @@ def test_the_page_on_baselines_states_the_numbers_that_the_code_has() -> None:
 #: Constants and the sentence of the specification that states them.
 SPECIFICATION = [
     (
-        ("algorithm_choice.LARGEST_EXACT_STATES", "algorithm_choice.LARGEST_EXACT_WORK"),
+        ("problem.LARGEST_EXACT_STATES", "problem.LARGEST_EXACT_WORK"),
         lambda s, w: f"2^K <= 2^{power(s)} and N J 2^K <= {w / 1e9:g}e9",
     ),
-    (("algorithm_choice.LARGEST_STATES",), lambda s: f"exact EM, up to K = {power(s)}"),
+    (("problem.LARGEST_STATES",), lambda s: f"exact EM, up to K = {power(s)}"),
     (("estimation.STATES_FOR_SAMPLED_START",), lambda s: f"From 2^{power(s)} joint states on"),
     (
         ("initializers.KEPT_SHARES", "CONFIG.initialization.max_item_latents"),
@@ -301,7 +301,7 @@ def test_rationale_and_readme_state_the_numbers_that_the_code_has() -> None:
     assert f"Below r = {low} `fit` warns" in rationale
     assert f"can be enumerated (K <= {enumerable})" in rationale
     readme = page("README.md")
-    listed = power(constant("algorithm_choice.LARGEST_EXACT_STATES"))
+    listed = power(constant("problem.LARGEST_EXACT_STATES"))
     exact = power(CONFIG.network_em.max_listed_states)
     for sentence in (
         f"(more than 2^{listed} joint states",

@@ -192,7 +192,7 @@ def test_older_files_with_missing_cells_or_weights_have_no_intervals(weighted, s
     assert draws is None
     assert str(obstacle) == f"{sentence}; pass the replicates of a bootstrap instead"
     asked = CliRunner().invoke(app, ["whatif", str(path), "--effects"])
-    said = f"{sentence}; hidag bootstrap computes them by refits"
+    said = f"{sentence}; hidag bootstrap computes bootstrap intervals"
     assert f"no intervals: {said}" in asked.output
     as_json = CliRunner().invoke(app, ["whatif", str(path), "--effects", "--json"])
     assert json.loads(as_json.output)["no_intervals"] == said

@@ -66,7 +66,7 @@ def test_rule_draws_the_same_rows_as_the_estimator(plan, rows) -> None:
 def test_research_code_settings_equal_the_baseline(plan, monkeypatch) -> None:
     given = []
 
-    def noted(*arguments, **settings):
+    def noted(values, families, settings, **_):
         given.append(settings)
         raise ValueError("enough")
 
@@ -75,9 +75,10 @@ def test_research_code_settings_equal_the_baseline(plan, monkeypatch) -> None:
     list(run_plan(replace(plan, methods=("research-code",))))
     monkeypatch.setattr("hidag.fitting.stages.estimate_measurement", noted)
     with pytest.raises(ValueError, match="enough"):
-        BASELINES["research-code"].run(data.X, data.truth.families, 5, given[0]["seed"])
+        BASELINES["research-code"].run(data.X, data.truth.families, 5, given[0].seed)
     by_rule, alone = given
-    assert by_rule == {name: alone[name] for name in by_rule}
+    for name in ("levels", "penalty", "schedule", "method", "law", "adapt", "n_starts", "seed"):
+        assert getattr(by_rule, name) == getattr(alone, name)
 
 
 def test_rows_by_rule_do_not_depend_on_workers(plan, rows) -> None:

@@ -220,7 +220,7 @@ def _say_changes(rows: list[_Row], heading: str, do: Sequence[str], spreads: _Sp
         return
     lines = [[heading, "", "before", "after"]]
     for name, row in _named(chosen, "name"):
-        after = "unknown" if isnan(row["low"]) else format_range(row["low"], row["high"])
+        after = "not identified" if isnan(row["low"]) else format_range(row["low"], row["high"])
         lines.append([f"  {name}", row["what"], format_number(row["before"]), after])
     _say_lines(lines, len(chosen), right=(2,))
     unchanged = len({row["name"] for row in rows} - {row["name"] for row in chosen})
