@@ -127,9 +127,7 @@ class FittedModel(TransformerMixin):  # type: ignore[misc]
             raise DataError(
                 "weights-shape",
                 "{weights} must have one weight for each of the {n:,} rows, got shape {shape}",
-                weights=Setting("sample_weight"),
-                n=len(answered),
-                shape=weights.shape,
+                {"weights": Setting("sample_weight"), "n": len(answered), "shape": weights.shape},
             )
         of_answered = None if weights is None else weights[answered]
         return float(np.average(self._log_densities(rows)[answered], weights=of_answered))

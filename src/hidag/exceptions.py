@@ -12,7 +12,6 @@ import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from types import MappingProxyType
 from typing import Any, Self
 
 
@@ -25,15 +24,7 @@ _UNSET = _Unset.UNSET
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting of an estimator or function, for use as a parameter of a message.
-
-    Attributes
-    ----------
-    name : str
-        As Python spells it.
-    value : object, optional
-        A value to use; without one the message is about the setting itself.
-    """
+    """A setting, as a parameter of a message: its name in Python and, optionally, a value."""
 
     name: str
     value: Any = _UNSET
@@ -46,43 +37,29 @@ class Setting:
 
 @dataclass(frozen=True)
 class Value:
-    """A value that a user gave, for use as a parameter of a message."""
+    """A value that a user gave, as a parameter of a message."""
 
     value: Any
 
 
 @dataclass(frozen=True)
 class Choices:
-    """The values that a setting can have, for use as a parameter of a message.
-
-    Attributes
-    ----------
-    values : tuple of object
-    other : str
-        A further kind of value in words, such as "a number of rows".
-    python_only : str
-        A further kind of value that only Python can pass, such as "a callable".
-    """
+    """The values that a setting can have, as a parameter of a message."""
 
     values: tuple[Any, ...]
+    #: A further kind of value in words, such as "a number of rows".
     other: str = ""
+    #: A further kind of value that only Python can pass, such as "a callable".
     python_only: str = ""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do about a message.
+    """What to do about a message."""
 
-    Attributes
-    ----------
-    code : str
-        Names the remedy, for interfaces that have their own way of doing it.
-    text : str
-        The remedy in Python's terms, a template for ``params`` and the message's own parameters.
-    params : mapping
-    """
-
+    #: Names the remedy, for interfaces that have their own way of doing it.
     code: str
+    #: The remedy in Python's terms, a template for ``params`` and the message's own parameters.
     text: str
     params: Mapping[str, Any] = field(default_factory=dict)
 
@@ -105,9 +82,7 @@ class Style:
 
     def setting(self, setting: Setting) -> str:
         """Return a setting, with its value if it has one."""
-        if not setting.has_value:
-            return setting.name
-        return f"{setting.name}={setting.value!r}"
+        return f"{setting.name}={setting.value!r}" if setting.has_value else setting.name
 
     def value(self, value: Any) -> str:
         """Return a value that a user gave."""
@@ -115,8 +90,7 @@ class Style:
 
     def choices(self, choices: Choices) -> str:
         """Return the values that a setting can have."""
-        words = [*(repr(value) for value in choices.values), choices.other, choices.python_only]
-        return join_choices(words)
+        return join_choices([*map(repr, choices.values), choices.other, choices.python_only])
 
     def advice(self, advice: Advice) -> str:
         """Return the template of an advice."""
@@ -188,27 +162,29 @@ class Message:
         return self.render()
 
 
-def _as_advice(advice: Advice | str | None) -> Advice | None:
-    return Advice("", advice) if isinstance(advice, str) else advice
-
-
 class _Coded:
-    """What errors and warnings share: built from a code, a template, advice and parameters."""
+    """What errors and warnings share: a :class:`Message`."""
 
     message: Message
 
     def __init__(
-        self, code: str, template: str = "", /, *, advice: Advice | str | None = None, **params: Any
+        self,
+        code: str,
+        template: str,
+        params: Mapping[str, Any] | None = None,
+        /,
+        *,
+        advice: Advice | str | None = None,
+        **more: Any,
     ) -> None:
-        if not template:  # A message of one argument has no code of its own yet.
-            code, template = "general", code
-        self.message = Message(code, template, MappingProxyType(params), _as_advice(advice))
+        advice = Advice("", advice) if isinstance(advice, str) else advice
+        self.message = Message(code, template, {**(params or {}), **more}, advice)
         super().__init__(self.message.render())  # type: ignore[call-arg]
 
     @classmethod
     def of(cls, message: Message) -> Self:
         """Return the error or warning that carries an existing message."""
-        return cls(message.code, message.template, advice=message.advice, **message.params)
+        return cls(message.code, message.template, message.params, advice=message.advice)
 
     @property
     def code(self) -> str:
@@ -229,27 +205,8 @@ class _Coded:
         """Return the sentence in the terms of an interface."""
         return self.message.render(style)
 
-    def with_advice(self, advice: Advice | str | None) -> Self:
-        """Return the same error or warning with other advice."""
-        message = self.message
-        return type(self)(message.code, message.template, advice=advice, **message.params)
-
     def __reduce__(self) -> tuple[Any, ...]:
-        message = self.message
-        return _rebuild, (
-            type(self),
-            message.code,
-            message.template,
-            message.advice,
-            dict(message.params),
-        )
-
-
-def _rebuild(
-    kind: type[_Coded], code: str, template: str, advice: Advice | None, params: dict[str, Any]
-) -> _Coded:
-    """Return an error or a warning as it was before it was sent to another process."""
-    return kind(code, template, advice=advice, **params)
+        return type(self).of, (self.message,)
 
 
 class HidagError(_Coded, Exception):
@@ -257,14 +214,12 @@ class HidagError(_Coded, Exception):
 
     Parameters
     ----------
-    code : str
-        Short, in kebab case.
-    template : str
-        What was expected, what came, where; fields in braces are filled from ``params``.
+    code, template, params
+        As in :class:`Message`; :class:`Setting` for settings.
     advice : Advice or str, optional
         What to do; a string is a template for the same parameters.
-    **params
-        Values for the template, :class:`Setting` for settings.
+    **more
+        Further parameters.
     """
 
 
@@ -281,9 +236,7 @@ def invalid_setting(name: str, expected: str | Choices, given: Any) -> SettingEr
     return SettingError(
         "invalid-setting",
         "{setting} must be {expected}, got {given}",
-        setting=Setting(name),
-        expected=expected,
-        given=Value(given),
+        {"setting": Setting(name), "expected": expected, "given": Value(given)},
     )
 
 
@@ -320,21 +273,16 @@ class KnowledgeWarning(HidagWarning):
 
 
 def import_extra(module: str, use: str, extra: str) -> Any:
-    """Return a module of an optional package.
+    """Return a module of an optional package, or raise a :class:`MissingPackageError`.
 
     Parameters
     ----------
     module : str
         Dotted name, as in an import.
     use : str
-        The feature that needs it, the subject of the error message.
+        The feature that needs it, the subject of the message.
     extra : str
-        The extra of hidag that installs it.
-
-    Raises
-    ------
-    MissingPackageError
-        If the package is not installed; the message names the extra to install.
+        The extra of hidag that installs it; empty if none does.
     """
     try:
         return importlib.import_module(module)
@@ -342,7 +290,8 @@ def import_extra(module: str, use: str, extra: str) -> Any:
         raise MissingPackageError(
             "missing-package",
             "{use} needs {package}, which is not installed",
-            advice=Advice("install-extra", "use pip install 'hidag[{extra}]'", {"extra": extra}),
-            use=use,
-            package=module.partition(".")[0],
+            {"use": use, "package": module.partition(".")[0]},
+            advice=Advice("install-extra", "use pip install 'hidag[{extra}]'", {"extra": extra})
+            if extra
+            else Advice("install-package", "use pip install {package}"),
         ) from error

@@ -168,8 +168,7 @@ def read_text_columns(path: Path) -> Any:
             "unreadable-text",
             "{file} cannot be read as a table of text; it may be truncated or of another format "
             "({reason})",
-            file=path,
-            reason=error,
+            {"file": path, "reason": error},
         ) from error
 
 
@@ -185,8 +184,7 @@ def read_header(path: Path) -> tuple[list[str], str]:
             "unreadable-file",
             "{file} cannot be opened; it may be protected, truncated or of another format "
             "({reason})",
-            file=path,
-            reason=error,
+            {"file": path, "reason": error},
         ) from error
     if not first.strip():
         raise empty_file_error(path)
@@ -205,9 +203,8 @@ def read_header(path: Path) -> tuple[list[str], str]:
             "no-header",
             "the first line of {file} must hold the names of the items, but it holds numbers "
             "({numbers})",
+            {"file": path, "numbers": ", ".join(header[:3]) + (", ..." if len(header) > 3 else "")},
             advice="add a line of names",
-            file=path,
-            numbers=", ".join(header[:3]) + (", ..." if len(header) > 3 else ""),
         )
     if "" in header:
         raise FileError(

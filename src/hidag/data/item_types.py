@@ -202,9 +202,8 @@ def family_name(word: str) -> str:
     raise SettingError(
         "unknown-family",
         "{family} is unknown",
+        {"family": Setting("family", word), "known": _list_families()},
         advice=suggest_name(key, [*ITEM_TYPES, *aliases(), _AUTO], "use one of {known}"),
-        family=Setting("family", word),
-        known=_list_families(),
     )
 
 
@@ -262,8 +261,7 @@ def _families_per_item(
                     "item-named-twice",
                     "{family} must name each item once, but item {name!r} occurs by name and by "
                     "position",
-                    family=Setting("family"),
-                    name=names[item],
+                    {"family": Setting("family"), "name": names[item]},
                 )
             words[item] = word
         return _family_names([words.get(item, _AUTO) for item in range(len(names))], names)
@@ -297,10 +295,7 @@ def _family_names(words: list[Any], names: tuple[str, ...]) -> tuple[str, ...]:
         raise SettingError(
             "invalid-family-of-item",
             "item {name!r} ({n} of {n_items} items): {error}",
-            name=items[0],
-            n=len(items),
-            n_items=len(names),
-            error=first.message,
+            {"name": items[0], "n": len(items), "n_items": len(names), "error": first.message},
         )
     return tuple(families)
 
@@ -313,10 +308,8 @@ def _position(key: Any, names: tuple[str, ...]) -> int:
         raise SettingError(
             "family-of-unknown-item",
             "{family} names the item {name!r}, which the table does not have",
+            {"family": Setting("family"), "name": key, "first": names[0]},
             advice=suggest_name(key, names, "the first item is {first!r}"),
-            family=Setting("family"),
-            name=key,
-            first=names[0],
         )
     try:
         return int(range(len(names))[key])
@@ -324,10 +317,8 @@ def _position(key: Any, names: tuple[str, ...]) -> int:
         raise SettingError(
             "family-of-unknown-item",
             "{family} must name items of the table, but got {name!r}",
+            {"family": Setting("family"), "name": key, "last": len(names) - 1},
             advice="use a column name or a position from 0 to {last}",
-            family=Setting("family"),
-            name=key,
-            last=len(names) - 1,
         ) from None
 
 

@@ -99,10 +99,8 @@ def read_q_matrix(q: Any, item_names: Sequence[str], n_latents: int | None = Non
             "latent-without-items",
             "each latent needs at least one item, but latent {latent!r} has only zeros in the "
             "Q-matrix ({n} of {n_latents} latents)",
+            {"latent": names[int(empty[0])], "n": len(empty), "n_latents": len(names)},
             advice="drop the column or mark the entries to be estimated with -1",
-            latent=names[int(empty[0])],
-            n=len(empty),
-            n_latents=len(names),
         )
     result = np.ascontiguousarray(filled, dtype=np.int8)
     result.setflags(write=False)
@@ -136,9 +134,8 @@ def _match_rows(row_names: tuple[str, ...], items: tuple[str, ...]) -> list[int]
             raise DataError(
                 "repeated-q-row",
                 "each item must have one row in the Q-matrix, but item {item!r} has {count}",
+                {"item": name, "count": row_names.count(name)},
                 advice="remove the others",
-                item=name,
-                count=row_names.count(name),
             )
         position[name] = row
     unknown = [name for name in row_names if name not in set(items)]
@@ -147,10 +144,8 @@ def _match_rows(row_names: tuple[str, ...], items: tuple[str, ...]) -> list[int]
             "unknown-q-row",
             "the rows of the Q-matrix must be items of the table, but {item!r} is not one ({n} of "
             "{n_rows} rows)",
+            {"item": unknown[0], "n": len(unknown), "n_rows": len(row_names)},
             advice=suggest_name(unknown[0], items, "remove the row or rename the item"),
-            item=unknown[0],
-            n=len(unknown),
-            n_rows=len(row_names),
         )
     absent = [name for name in items if name not in position]
     if absent:
@@ -158,10 +153,8 @@ def _match_rows(row_names: tuple[str, ...], items: tuple[str, ...]) -> list[int]
             "missing-q-row",
             "each item must have a row in the Q-matrix, but item {item!r} has none ({n} of "
             "{n_items} items)",
+            {"item": absent[0], "n": len(absent), "n_items": len(items)},
             advice="add a row, with -1 for unknown entries",
-            item=absent[0],
-            n=len(absent),
-            n_items=len(items),
         )
     return [position[name] for name in items]
 
@@ -174,10 +167,8 @@ def _check_shape(shape: tuple[int, ...], n_items: int, n_latents: int | None) ->
         "wrong-q-shape",
         "the Q-matrix must have shape ({n_items}, {n_latents}), one row per item and one column "
         "per latent, but it has shape {shape}",
+        {"n_items": n_items, "n_latents": "K" if n_latents is None else n_latents, "shape": shape},
         advice="it seems to be transposed" if transposed else None,
-        n_items=n_items,
-        n_latents="K" if n_latents is None else n_latents,
-        shape=shape,
     )
 
 

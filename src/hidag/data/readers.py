@@ -52,10 +52,8 @@ def find_part(folder: Path, stem: str) -> Path | None:
         raise FileError(
             "ambiguous-file",
             "the folder {folder} must hold {stem} once, but it holds {files}",
+            {"folder": folder, "stem": stem, "files": " and ".join(file.name for file in found)},
             advice="remove all but one",
-            folder=folder,
-            stem=stem,
-            files=" and ".join(file.name for file in found),
         )
     return found[0] if found else None
 
@@ -75,9 +73,8 @@ def check_file_exists(path: Path) -> Path:
         raise FileError(
             "unknown-format",
             "{path} must end in one of {known}",
+            {"path": path, "known": ", ".join((*TEXT_SUFFIXES, *BINARY_SUFFIXES))},
             advice="convert it to CSV or Parquet",
-            path=path,
-            known=", ".join((*TEXT_SUFFIXES, *BINARY_SUFFIXES)),
         )
     if path.stat().st_size == 0:
         raise empty_file_error(path)
@@ -98,10 +95,8 @@ def _missing_path_error(kind: str, path: Path) -> FileError:
     return FileError(
         "missing-path",
         "there is no {kind} {path}",
+        {"kind": kind, "path": path, "parent": path.parent},
         advice=advice,
-        kind=kind,
-        path=path,
-        parent=path.parent,
     )
 
 
@@ -340,9 +335,8 @@ def _check_columns(file: Path, names: Sequence[str], known: Sequence[str]) -> No
             raise DataError(
                 "missing-column",
                 "{file} has no column {name!r}",
+                {"file": file, "name": name},
                 advice=suggest_name(name, known),
-                file=file,
-                name=name,
             )
 
 
@@ -494,8 +488,7 @@ def read_types(
         raise FileError(
             "wrong-columns-of-types",
             "{file} must have the columns item and type, but it has {columns}",
-            file=file,
-            columns=", ".join(table.column_names),
+            {"file": file, "columns": ", ".join(table.column_names)},
         )
     types: dict[str, str] = {}
     known = set(items)
@@ -509,16 +502,13 @@ def read_types(
                 "incomplete-type",
                 "each line of {file} must have an item and a type, but the line of item {item!r} "
                 "has type {type!r}",
-                file=file,
-                item=item,
-                type=kind,
+                {"file": file, "item": item, "type": kind},
             )
         if item in types:
             raise DataError(
                 "repeated-type",
                 "{file} must name each item once, but item {item!r} occurs twice",
-                file=file,
-                item=item,
+                {"file": file, "item": item},
             )
         if item in leave_out:
             continue
@@ -526,9 +516,8 @@ def read_types(
             raise DataError(
                 "type-of-unknown-item",
                 "{file} gives a type for item {item!r}, which the table does not have",
+                {"file": file, "item": item},
                 advice=suggest_name(item, items, "remove the line"),
-                file=file,
-                item=item,
             )
         types[item] = kind
     return MappingProxyType(types)
@@ -544,15 +533,13 @@ def read_q(file: Path, leave_out: Sequence[str] = ()) -> Any:
             "no-items-in-q",
             "the first column of {file} must be called item and hold the names of the items, but "
             "it is called {name!r}",
-            file=file,
-            name=first,
+            {"file": file, "name": first},
         )
     if not latents:
         raise FileError(
             "no-latents-in-q",
             "{file} must have a column per latent beside the column {name}, but it has none",
-            file=file,
-            name=first,
+            {"file": file, "name": first},
         )
     names = _item_names(table.column(0))
     if not _is_binary(file):

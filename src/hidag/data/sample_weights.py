@@ -65,9 +65,7 @@ def check_weights(given: Any, n_samples: int, nonempty: NDArray[np.bool_] | None
         raise DataError(
             "wrong-shape-of-weights",
             "{name} must have shape ({n_rows},), one weight for each row, got {shape}",
-            name=name,
-            n_rows=n_samples,
-            shape=weights.shape,
+            {"name": name, "n_rows": n_samples, "shape": weights.shape},
         )
     _check_nonnegative(weights, name)
     restricted = nonempty is not None and not nonempty.all()
@@ -79,9 +77,8 @@ def check_weights(given: Any, n_samples: int, nonempty: NDArray[np.bool_] | None
             "weights-below-two-rows",
             "{name} must add up to the number of rows that the table stands for, at least 2, but "
             "adds up to {total:g}",
+            {"name": name, "total": weights.sum()},
             advice="scale weights that are shares with hidag.survey_weights",
-            name=name,
-            total=weights.sum(),
         )
     if weights.sum() < 2:
         heaviest = int(weights.argmax())
@@ -89,11 +86,8 @@ def check_weights(given: Any, n_samples: int, nonempty: NDArray[np.bool_] | None
             "dominant-weight",
             "{name} must let more than one row count, but row {row} (counting from 0) has "
             "{weight:g} of {total:g}, nearly all of the weight",
+            {"name": name, "row": heaviest, "weight": weights[heaviest], "total": weights.sum()},
             advice="check the weight of that row",
-            name=name,
-            row=heaviest,
-            weight=weights[heaviest],
-            total=weights.sum(),
         )
     return weights
 
@@ -126,8 +120,7 @@ def survey_weights(weights: Any) -> Floats:
         raise DataError(
             "wrong-shape-of-weights",
             "{name} must be one number for each row, got shape {shape}",
-            name=name,
-            shape=found.shape,
+            {"name": name, "shape": found.shape},
         )
     _check_nonnegative(found, name)
     _check_two_positive(found, name)
@@ -163,8 +156,7 @@ def _check_two_positive(weights: Floats, name: Setting, which: str = "") -> None
         raise DataError(
             "too-few-weights",
             "{name} must be above zero for at least 2 rows{which}",
-            name=name,
-            which=which,
+            {"name": name, "which": which},
         )
 
 

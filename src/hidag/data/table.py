@@ -185,9 +185,8 @@ def _read_values(
         raise DataError(
             "sparse-table",
             "Sparse input is not supported: expected a dense table, got a {type} of shape {shape}",
+            {"type": type(X).__name__, "shape": tuple(X.shape)},
             advice="use X.toarray() if it fits into memory",
-            type=type(X).__name__,
-            shape=tuple(X.shape),
         )
     labels = frame_labels(X)
     if labels is None:
@@ -225,17 +224,15 @@ def _as_array(X: Any) -> NDArray[Any]:
             "complex-table",
             "Complex data not supported: expected real numbers, got a table of dtype {dtype} and "
             "shape {shape}",
+            {"dtype": array.dtype, "shape": array.shape},
             advice="use X.real if the imaginary part is zero",
-            dtype=array.dtype,
-            shape=array.shape,
         )
     if array.ndim != 2:
         raise DataError(
             "wrong-dimension",
             "Expected 2D array, got {kind} array instead (shape={shape}). Reshape your data: "
             "X.reshape(-1, 1) if it is one item, X.reshape(1, -1) if it is one sample",
-            kind="scalar" if array.ndim == 0 else f"{array.ndim}D",
-            shape=array.shape,
+            {"kind": "scalar" if array.ndim == 0 else f"{array.ndim}D", "shape": array.shape},
         )
     return array
 
@@ -470,8 +467,7 @@ def _check_names(names: Sequence[str], n_items: int) -> tuple[str, ...]:
         raise DataError(
             "wrong-number-of-names",
             "names must have one name per column, but got {names} for {columns}",
-            names=plural(len(given), "name"),
-            columns=plural(n_items, "column"),
+            {"names": plural(len(given), "name"), "columns": plural(n_items, "column")},
         )
     return given
 
@@ -492,10 +488,8 @@ def _check_size(shape: tuple[int, ...], min_rows: int) -> None:
             "too-few-rows",
             "Found a table with {n_rows} sample(s) (shape=({n_rows}, {n_items})) while a minimum "
             "of {least} is required",
+            {"n_rows": n_samples, "n_items": n_items, "least": min_rows},
             advice="give one row for each sample",
-            n_rows=n_samples,
-            n_items=n_items,
-            least=min_rows,
         )
 
 
@@ -505,9 +499,8 @@ def _check_observed(observations: Observations) -> None:
         raise DataError(
             "empty-table",
             "all {n_rows} rows of the table are empty in all {n_items} items",
+            {"n_rows": observations.n_samples, "n_items": len(empty)},
             advice="check that the right file was read and that its cells hold numbers",
-            n_rows=observations.n_samples,
-            n_items=len(empty),
         )
     if len(empty):
         raise DataError(

@@ -293,10 +293,8 @@ def read_known_items(X: Any, names: Sequence[str], families: Sequence[str]) -> O
                 "missing-items",
                 "the table must have the items of the fit, but it lacks {item!r} ({n} of {n_items} "
                 "items)",
+                {"item": absent[0], "n": len(absent), "n_items": len(names)},
                 advice=_SAME_COLUMNS,
-                item=absent[0],
-                n=len(absent),
-                n_items=len(names),
             )
         repeated = [str(label) for label in labels if str(label) in names]
         check_unique_names(tuple(repeated))
@@ -306,9 +304,8 @@ def read_known_items(X: Any, names: Sequence[str], families: Sequence[str]) -> O
         raise DataError(
             "wrong-number-of-items",
             "the table must have the {items} of the fit, but it has {columns}",
+            {"items": plural(len(names), "item"), "columns": plural(table.n_items, "column")},
             advice=_SAME_COLUMNS,
-            items=plural(len(names), "item"),
-            columns=plural(table.n_items, "column"),
         )
     # Messages about cells name the items of the fit even if the table has no names.
     table = replace(table, names=tuple(names))

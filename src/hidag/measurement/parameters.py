@@ -115,9 +115,7 @@ class MeasurementParameters:
                 raise DataError(
                     "wrong-shape",
                     "{n_items} items need as many rows of {name}, got {n_rows}",
-                    n_items=n_items,
-                    name=name,
-                    n_rows=len(values),
+                    {"n_items": n_items, "name": name, "n_rows": len(values)},
                 )
             values.setflags(write=False)
             object.__setattr__(self, name, values)
@@ -127,8 +125,7 @@ class MeasurementParameters:
             raise DataError(
                 "wrong-shape",
                 "{n_terms} terms need as many columns of loadings, got {n_columns}",
-                n_terms=self.terms.n_terms,
-                n_columns=self.loadings.shape[1],
+                {"n_terms": self.terms.n_terms, "n_columns": self.loadings.shape[1]},
             )
 
     @classmethod

@@ -50,8 +50,7 @@ class Terms:
                 raise SettingError(
                     "invalid-interaction",
                     "interaction {pairs} has levels beyond {levels}",
-                    pairs=pairs,
-                    levels=self.levels,
+                    {"pairs": pairs, "levels": self.levels},
                 )
 
     @classmethod
@@ -343,13 +342,12 @@ class Effects:
             raise SettingError(
                 "too-many-terms",
                 "the items would have {n_terms} different terms, more than {maximum}",
+                {"n_terms": terms.n_terms, "maximum": MAX_TERMS},
                 advice=Advice(
                     "set-option",
                     "use a lower order, such as {order}, or give a sparser Q",
                     {"order": Setting("effects", 2)},
                 ),
-                n_terms=terms.n_terms,
-                maximum=MAX_TERMS,
             )
         return terms
 

@@ -66,8 +66,7 @@ def write_archive(
         raise FileError(
             "result-not-written",
             "cannot write the result to '{path}': {reason}",
-            path=path,
-            reason=error.strerror or error,
+            {"path": path, "reason": error.strerror or error},
         ) from error
 
 
@@ -93,18 +92,15 @@ def read_archive(path: Path, *, holds: str = "fit") -> tuple[dict[str, Any], Arr
         raise FileError(
             "result-damaged",
             "'{path}' is not a saved hidag {holds}, or it is truncated",
+            {"path": path, "holds": holds},
             advice="save it again",
-            path=path,
-            holds=holds,
         ) from error
     if header["format_version"] > FORMAT_VERSION:
         raise FileError(
             "result-too-new",
             "'{path}' was written by a newer hidag (format {found}, this one reads up to {known})",
+            {"path": path, "found": header["format_version"], "known": FORMAT_VERSION},
             advice=Advice("upgrade", "upgrade hidag to read it"),
-            path=path,
-            found=header["format_version"],
-            known=FORMAT_VERSION,
         )
     return header, arrays
 

@@ -342,9 +342,8 @@ def as_result(fit: Any, needed: str = "this function needs") -> FitResult:
         raise SettingError(
             "not-fitted",
             "{needed} a fitted DCRL or a FitResult, got {found}",
+            {"needed": needed, "found": type(fit).__name__},
             advice=Advice("fit-first", "call fit first") if hasattr(fit, "get_params") else None,
-            needed=needed,
-            found=type(fit).__name__,
         )
     return found
 

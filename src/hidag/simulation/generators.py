@@ -32,8 +32,7 @@ def tree_dag(n_latents: int, branching: int = 2) -> DAG:
             "invalid-tree",
             "a tree needs at least 1 latent and 1 branch, got n_latents={n_latents} and "
             "branching={branching}",
-            n_latents=n_latents,
-            branching=branching,
+            {"n_latents": n_latents, "branching": branching},
         )
     return dag_from_parents([() if k == 0 else ((k - 1) // branching,) for k in range(n_latents)])
 
@@ -128,8 +127,7 @@ def banded_q(n_latents: int, bandwidth: int) -> NDArray[np.int8]:
             "invalid-band",
             "a banded Q needs at least 1 latent and a bandwidth >= 0, got n_latents={n_latents} "
             "and bandwidth={bandwidth}",
-            n_latents=n_latents,
-            bandwidth=bandwidth,
+            {"n_latents": n_latents, "bandwidth": bandwidth},
         )
     index = np.arange(n_latents)
     band = np.abs(index[:, None] - index[None, :]) <= bandwidth
@@ -165,8 +163,7 @@ def random_q(
         raise SettingError(
             "too-few-items",
             "every latent needs an item: {n_latents} latents, but only {n_items} items",
-            n_latents=n_latents,
-            n_items=n_items,
+            {"n_latents": n_latents, "n_items": n_items},
         )
     if not 0 <= pure_share <= 1:
         raise invalid_setting("pure_share", "from 0 to 1", pure_share)

@@ -83,16 +83,14 @@ class Truth:
             raise SettingError(
                 "size-mismatch",
                 "q_matrix has {n_columns} columns, but the law has {n_latents} latents",
-                n_columns=n_latents,
-                n_latents=space.n_latents,
+                {"n_columns": n_latents, "n_latents": space.n_latents},
             )
         terms = Terms.main(space.levels) if self.terms is None else self.terms
         if terms.levels != space.levels:
             raise SettingError(
                 "size-mismatch",
                 "terms are for latents with levels {got}, but those of the law have {expected}",
-                got=terms.levels,
-                expected=space.levels,
+                {"got": terms.levels, "expected": space.levels},
             )
         intercept = _check_shape("intercept", self.intercept, (n_items,))
         loadings = np.array(self.loadings, dtype=np.float64)
@@ -192,10 +190,7 @@ def check_length(values: Sequence[object], expected: int, of: str, what: str) ->
         raise SettingError(
             "size-mismatch",
             "{expected} {of} need as many {what}, got {got}",
-            expected=expected,
-            of=of,
-            what=what,
-            got=len(values),
+            {"expected": expected, "of": of, "what": what, "got": len(values)},
         )
 
 
@@ -205,9 +200,7 @@ def _check_shape(name: str, values: object, shape: tuple[int, ...]) -> Floats:
         raise SettingError(
             "wrong-shape",
             "{name} must have shape {shape}, got {got}",
-            name=name,
-            shape=shape,
-            got=out.shape,
+            {"name": name, "shape": shape, "got": out.shape},
         )
     return out
 

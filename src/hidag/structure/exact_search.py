@@ -59,8 +59,7 @@ def best_dag(
             raise GraphError(
                 "too-many-required-parents",
                 "variable {variable} has more required parents than {limit} allows",
-                variable=v,
-                limit=Setting("max_parents", max_parents),
+                {"variable": v, "limit": Setting("max_parents", max_parents)},
             )
         words = np.zeros((len(scored), cache.n_words), dtype=np.uint64)
         words[:, 0] = scored.astype(np.uint64)

@@ -38,8 +38,7 @@ def _check_square(matrix: ArrayLike, what: str) -> NDArray[Any]:
         raise GraphError(
             "matrix-not-square",
             "{what} must be square, got shape {shape}",
-            what=what,
-            shape=out.shape,
+            {"what": what, "shape": out.shape},
         )
     return out
 
@@ -68,16 +67,14 @@ def _check_names(names: Sequence[str] | None, n_variables: int) -> tuple[str, ..
         raise GraphError(
             "wrong-number-of-names",
             "{expected} variables need {expected} names, got {found}",
-            expected=n_variables,
-            found=len(out),
+            {"expected": n_variables, "found": len(out)},
         )
     if len(set(out)) != len(out):
         name = next(name for name in out if out.count(name) > 1)
         raise GraphError(
             "duplicate-name",
             "names must be unique, but {name!r} occurs {count} times",
-            name=name,
-            count=out.count(name),
+            {"name": name, "count": out.count(name)},
         )
     return out
 
@@ -87,9 +84,8 @@ def cycle_error(path: Sequence[str], edges: str = "directed edges") -> GraphErro
     return GraphError(
         "cycle",
         "the {edges} form a cycle: {path}",
+        {"edges": edges, "path": " -> ".join(path)},
         advice=Advice("break-cycle", "remove or reverse one of them"),
-        edges=edges,
-        path=" -> ".join(path),
     )
 
 
@@ -196,8 +192,7 @@ class NamedGraph:
             raise GraphError(
                 "invalid-order",
                 "order must contain each of 0..{last} once, got {order}",
-                last=self.n_variables - 1,
-                order=where.tolist(),
+                {"last": self.n_variables - 1, "order": where.tolist()},
             )
         return type(self)(
             self._adjacency[np.ix_(where, where)], tuple(self._names[k] for k in where)
@@ -261,8 +256,7 @@ class GraphFormats(NamedGraph):
             raise GraphError(
                 "graph-version",
                 "the graph has format version {found!r}; this release reads version {expected}",
-                found=content.get("version"),
-                expected=_JSON_VERSION,
+                {"found": content.get("version"), "expected": _JSON_VERSION},
             )
         return cls._from_named_edges(content["names"], content["directed"], content["undirected"])
 
@@ -391,8 +385,7 @@ class GraphFormats(NamedGraph):
                 "rows-and-columns-differ",
                 "the first column of an adjacency table must name the rows as the other columns "
                 "are named, {columns}, got {rows}",
-                rows=rows,
-                columns=names,
+                {"rows": rows, "columns": names},
             )
         values = [list(table[name]) for name in columns[1:]]
         return cls(np.array(values).T.reshape(len(names), len(names)), names)
@@ -424,10 +417,7 @@ class GraphFormats(NamedGraph):
                 "unsupported-edge",
                 "only i -> j and i - j edges are supported, but variables {i} and {j} have the "
                 "endpoints {here} and {there}",
-                i=i,
-                j=j,
-                here=int(marks[i, j]),
-                there=int(marks[j, i]),
+                {"i": i, "j": j, "here": int(marks[i, j]), "there": int(marks[j, i])},
             )
         return cls(tail.astype(np.int8), names)
 
@@ -461,7 +451,6 @@ def _import(module: str, method: str) -> Any:
         raise MissingPackageError(
             "missing-package",
             "{use} needs {package}, which is not installed",
+            {"use": method, "package": module.partition(".")[0]},
             advice=Advice("install-package", "use pip install {package}"),
-            use=method,
-            package=module.partition(".")[0],
         ) from error

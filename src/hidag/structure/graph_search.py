@@ -78,8 +78,7 @@ def as_counts(
             raise SettingError(
                 "counts-have-weights",
                 "{weights} and {levels} are for rows of levels; LatentCounts contain both already",
-                weights=Setting("weights"),
-                levels=Setting("levels"),
+                {"weights": Setting("weights"), "levels": Setting("levels")},
             )
         counts = data if chosen is None else replace(data, names=chosen)
     else:
@@ -213,8 +212,7 @@ def search_graph(
             raise GraphError(
                 "wrong-graph-size",
                 "the search returned a graph of shape {shape} for {n} variables",
-                shape=adjacency.shape,
-                n=n,
+                {"shape": adjacency.shape, "n": n},
             )
         cpdag = CPDAG(adjacency, counts.names).to_dag().to_cpdag().adjacency
         adjacency = orient_by_knowledge(cpdag, constraints)

@@ -82,8 +82,7 @@ class Knowledge:
                         "required-against-tiers",
                         "{cause} -> {effect} is {status}, but {cause} is in tier {later} and "
                         "{effect} in the earlier tier {earlier}",
-                        later=tier[i] + 1,
-                        earlier=tier[j] + 1,
+                        {"later": tier[i] + 1, "earlier": tier[j] + 1},
                         **params,
                     )
                 raise GraphError(
@@ -188,8 +187,7 @@ class Knowledge:
                     "self-loop",
                     "{part} contains the pair ({name}, {name}); a pair must name two different "
                     "variables",
-                    part=part,
-                    name=names[i],
+                    {"part": part, "name": names[i]},
                 )
             out.append((i, j))
         return out
@@ -217,9 +215,7 @@ class Knowledge:
                     raise GraphError(
                         "two-tiers",
                         "{name} is in tier {first} and in tier {second}; a variable has one tier",
-                        name=names[k],
-                        first=out[k] + 1,
-                        second=number + 1,
+                        {"name": names[k], "first": out[k] + 1, "second": number + 1},
                     )
                 out[k] = number
         return out
@@ -285,9 +281,7 @@ def _invalid(part: str, expected: str, found: object) -> GraphError:
     return GraphError(
         "invalid-knowledge",
         "{part} must be {expected}, got {found!r}",
-        part=part,
-        expected=expected,
-        found=found,
+        {"part": part, "expected": expected, "found": found},
     )
 
 
@@ -334,6 +328,5 @@ def _index(variable: Variable, names: Sequence[str]) -> int:
     raise GraphError(
         "unknown-variable",
         "the knowledge names the variable {variable!r}; expected {expected}",
-        variable=variable,
-        expected=expected,
+        {"variable": variable, "expected": expected},
     )

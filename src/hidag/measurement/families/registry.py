@@ -99,8 +99,7 @@ def item_type(name: str) -> ItemType:
             raise SettingError(
                 "family-argument",
                 "family={kind!r} takes no argument in parentheses, got {name!r}",
-                kind=kind,
-                name=name,
+                {"kind": kind, "name": name},
             )
         return cls()
     advice = Advice(
@@ -112,9 +111,8 @@ def item_type(name: str) -> ItemType:
         raise SettingError(
             "family-argument",
             "family={kind!r} needs its {argument} in parentheses",
+            {"kind": kind, "argument": cls.argument_name},
             advice=advice,
-            kind=kind,
-            argument=cls.argument_name,
         )
     try:
         return cls.from_argument(argument)
@@ -124,9 +122,8 @@ def item_type(name: str) -> ItemType:
         raise SettingError(
             "family-argument",
             "family={name!r} must have its {argument} in parentheses",
+            {"name": name, "argument": cls.argument_name},
             advice=advice,
-            name=name,
-            argument=cls.argument_name,
         ) from None
 
 
