@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hidag.causal import average_effects as average_effects
     from hidag.causal import what_if as what_if
-    from hidag.data.sample_weights import survey_weights as survey_weights
+    from hidag.data.rows import survey_weights as survey_weights
     from hidag.diagnostics import classify as classify
     from hidag.diagnostics import fit_statistics as fit_statistics
     from hidag.diagnostics import person_fit as person_fit
@@ -59,7 +59,7 @@ _HOMES = {
     "select": "hidag.model_selection",
     "simulate": "hidag.simulation",
     "standard_errors": "hidag.inference",
-    "survey_weights": "hidag.data.sample_weights",
+    "survey_weights": "hidag.data.rows",
     "validate_q": "hidag.diagnostics",
     "what_if": "hidag.causal",
     "write_report": "hidag.reporting",

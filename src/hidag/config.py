@@ -16,8 +16,7 @@ class EStepConfig:
     # A block of posteriors of about this many numbers stays in the processor's cache
     # (benchmarks/fit.py).
     listed_block_cells: int = 1 << 17
-    # The same for the two smaller tables of the block E-step.
-    block_cells: int = 1 << 16
+    block_cells: int = 1 << 16  # The same for the two smaller tables of the block E-step.
     # Rows are summed in this many lanes for any number of threads, so that sums have the same bits.
     n_lanes: int = 4
     # A largest exponent within this range needs no shift: exp neither overflows nor underflows.
@@ -51,10 +50,8 @@ class MStepConfig:
     # errors than the tolerance.
     descent_sweeps: int = 50
     descent_tolerance: float = 1e-7
-    # Relative ridge: states that are almost empty would make systems singular.
-    ridge: float = 1e-9
-    # Newton steps end when no coefficient moves by more than this.
-    newton_tolerance: float = 1e-8
+    ridge: float = 1e-9  # Relative ridge: states that are almost empty would make systems singular.
+    newton_tolerance: float = 1e-8  # Newton steps end when no coefficient moves by more than this.
     # Smallest dispersion as a share of the item's variance: the likelihood is unbounded at zero.
     min_dispersion_share: float = 1e-4
     # A dispersion within this share of its floor counts as being on the boundary.
@@ -73,8 +70,7 @@ class MStepConfig:
     estimated_noise_factor: float = 6.0
     # A regression with fewer rows than this per regressor overfits, and is not used.
     min_rows_per_regressor: int = 5
-    # Noise shares are bounded below by this.
-    min_noise_share: float = 1e-4
+    min_noise_share: float = 1e-4  # Noise shares are bounded below by this.
     # Active-set rounds for families whose linear predictor has a lower bound.
     max_floor_rounds: int = 6
     # Active states end above the bound by this share of it, so that rounding cannot violate it.
@@ -99,8 +95,7 @@ class EMConfig:
     negligible_probability: float = 1e-30
     # Prior mass in rows, spread over all states: the Gibbs sampler can reach every state.
     saem_mass: float = 1.0
-    # Gibbs sweeps before the first SAEM iteration.
-    saem_initial_sweeps: int = 5
+    saem_initial_sweeps: int = 5  # Gibbs sweeps before the first SAEM iteration.
     # SAEM converges when over this many averaged iterations coefficients drift by fewer units of
     # scale / sqrt(N), well inside their standard errors.
     drift_window: int = 20
@@ -116,12 +111,10 @@ class SupportConfig:
     # Longest step of a coefficient, in units of its item's scale: a step is unbounded where a
     # latent separates the responses and the information vanishes.
     max_step: float = 8.0
-    # The penalty strength is estimated from at least this many loadings.
-    min_loadings: int = 8
+    min_loadings: int = 8  # The penalty strength is estimated from at least this many loadings.
     # Upper bound of the strength: the lower one plus this times the log of the number of terms.
     log_terms_factor: float = 4.0
-    # Grid on which the strength is estimated.
-    n_thresholds: int = 200
+    n_thresholds: int = 200  # Grid on which the strength is estimated.
     # Relative and absolute ridge of the empirical information.
     relative_ridge: float = 1e-6
     absolute_ridge: float = 1e-9
@@ -131,8 +124,7 @@ class SupportConfig:
 class InformationConfig:
     """Observed information, information ratio and evidence (``hidag.em.information``)."""
 
-    # Rows for averages that need two digits.
-    n_rows: int = 2000
+    n_rows: int = 2000  # Rows for averages that need two digits.
     # Rows for the information ratio, which also averages over pairs of latents.
     n_rows_for_ratio: int = 1000
     # Posterior probabilities are raised to this: smaller ones are slow in single precision.
@@ -143,19 +135,16 @@ class InformationConfig:
     # starts proves little, and expected counts do not determine a graph
     # (benchmarks/graph_evidence.py, benchmarks/effective_size.py).
     low_ratio: float = 0.1
-    # Smallest ratio of a pair of levels in a harmonic mean.
-    min_pair_ratio: float = 1e-3
+    min_pair_ratio: float = 1e-3  # Smallest ratio of a pair of levels in a harmonic mean.
     # A row never counts for more effective rows than this (benchmarks/effective_size.py).
     max_effective_ratio: float = 4.0
     # Prior variance of loadings in units of their items' scales, and its weight in loadings.
     prior_variance: float = 0.25
     prior_weight: float = 1.0
-    # Iterations of empirical Bayes for the distribution of the loadings.
-    prior_iterations: int = 20
+    prior_iterations: int = 20  # Iterations of empirical Bayes for the distribution of the loadings
     # Sampling variances of loadings are bounded by this, in the same units.
     max_sampling_variance: float = 9.0
-    # Ridge of the information about an item's loadings.
-    ridge: float = 1e-3
+    ridge: float = 1e-3  # Ridge of the information about an item's loadings.
 
 
 @dataclass(frozen=True)
@@ -166,10 +155,8 @@ class NetworkEMConfig:
     max_listed_states: int = 1 << 16
     # With more cells in a clique's table Gibbs sampling is faster (benchmarks/large.py).
     max_clique_cells: int = 1 << 12
-    # With more states of its own latents an item is not tabulated.
-    max_item_states: int = 1 << 16
-    # Cells of all cliques' tables in a block of rows.
-    block_cells: int = 1 << 22
+    max_item_states: int = 1 << 16  # With more states of its own latents an item is not tabulated.
+    block_cells: int = 1 << 22  # Cells of all cliques' tables in a block of rows.
     # Prior mass in rows, spread over each conditional table: every configuration stays possible.
     law_mass: float = 1.0
     # SAEM converges when coefficients drift by fewer units of scale / sqrt(N).
@@ -233,8 +220,7 @@ class InitializationConfig:
     geomin_offset: float = 0.01
     # Geomin steps to directions with a larger condition number are rejected.
     max_condition: float = 1e6
-    # Line search of Geomin: step lengths tried per iteration.
-    max_step_halvings: int = 12
+    max_step_halvings: int = 12  # Line search of Geomin: step lengths tried per iteration.
     # Items within this cosine of an anchor measure the same latent, and are averaged.
     anchor_cosine: float = 0.97
     # Items shorter than this share of the median do not determine a direction.
@@ -247,8 +233,7 @@ class InitializationConfig:
     truncation: float = 1e-4
     # Singular values above this multiple of sqrt(N) count as signal (Algorithm S.1).
     singular_value_factor: float = 1.01
-    # Rounds in which missing cells are filled from the low-rank approximation.
-    fill_rounds: int = 4
+    fill_rounds: int = 4  # Rounds in which missing cells are filled from the low-rank approximation
     # Rotated loadings below 1 / (factor * sqrt(J)) start at zero (Algorithm S.1).
     threshold_factor: float = 2.5
     # Newton steps of the M-step on hard-assigned states: enough to converge from null parameters.
@@ -271,15 +256,13 @@ class InitializationConfig:
 class LevelsConfig:
     """Latents with different numbers of levels (``hidag.initialization.levels``)."""
 
-    # Iterations of one-dimensional k-means.
-    kmeans_rounds: int = 30
+    kmeans_rounds: int = 30  # Iterations of one-dimensional k-means.
     # Rows and EM steps of the normal mixtures that are compared: differences are large.
     n_rows: int = 3000
     mixture_steps: int = 60
     # Smallest standard deviation of a level as a share of the score's: scores of counts have ties.
     min_level_sd: float = 0.05
-    # Standard deviations of noise added to the criterion of further starts.
-    jitter: float = 1.0
+    jitter: float = 1.0  # Standard deviations of noise added to the criterion of further starts.
     # Exchanges per round and rounds: each exchange costs a brief EM.
     max_exchanges: int = 12
     max_rounds: int = 3
@@ -301,10 +284,8 @@ class FactorCountConfig:
     imputation_steps: int = 500
     # Parallel analysis: an eigenvalue must exceed that of so many permuted tables.
     n_permutations: int = 10
-    # Largest number of factors that is considered.
-    max_factors: int = 40
-    # Factors are added until the criterion has not improved for so many in a row.
-    patience: int = 3
+    max_factors: int = 40  # Largest number of factors that is considered.
+    patience: int = 3  # Factors are added until the criterion has not improved for so many in a row
     # Bounds of an item's unique variance, and L-BFGS iterations of the factor model.
     unique_variance_bounds: tuple[float, float] = (0.005, 1.3)
     factor_steps: int = 100
@@ -318,8 +299,7 @@ class SelectionConfig:
     near_tie: float = 10.0
     # BIC differences up to this are "not worth more than a bare mention" (Kass and Raftery 1995).
     no_evidence: float = 2.0
-    # A latent needs so many items to explain a correlation.
-    min_items: int = 2
+    min_items: int = 2  # A latent needs so many items to explain a correlation.
     # With a low information ratio so many numbers on either side of the best must be worse,
     # because one search may fail; and so many numbers are fitted at most.
     n_neighbours: int = 2
@@ -330,10 +310,8 @@ class SelectionConfig:
     # Latents of a neighbouring fit that are split or removed, and rounds of exchange.
     max_neighbour_starts: int = 4
     max_neighbour_rounds: int = 3
-    # BIC gain that counts as an improvement: less is a step of EM.
-    min_gain: float = 1.0
-    # Information criteria are asymptotic: with fewer rows none is reliable.
-    few_rows: int = 50
+    min_gain: float = 1.0  # BIC gain that counts as an improvement: less is a step of EM.
+    few_rows: int = 50  # Information criteria are asymptotic: with fewer rows none is reliable.
     # Weight of the EBIC term for the number of supports (Chen and Chen 2008, gamma = 1).
     ebic_weight: float = 1.0
 
@@ -342,8 +320,7 @@ class SelectionConfig:
 class GraphStageConfig:
     """Stages II and III (``hidag.fitting.graph_stage``)."""
 
-    # Weakest pairs of latents tested on the observed data, at most.
-    max_edge_tests: int = 20
+    max_edge_tests: int = 20  # Weakest pairs of latents tested on the observed data, at most.
     # Multiplications for all tests; divided by those of one E-step it bounds their number.
     edge_test_work: float = 1e10
 

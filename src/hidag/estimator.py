@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from hidag.data.sample_weights import nonempty_rows
+from hidag.data.rows import nonempty_rows
 from hidag.data.table import Observations, read_table
 from hidag.exceptions import DataError, Setting
 from hidag.fitting.number_of_latents import InitialValues

@@ -36,15 +36,8 @@ def format_number(
 ) -> str:
     """Return a number with fixed decimals, or with significant digits if very large or small.
 
-    Parameters
-    ----------
-    value : float
-        NaN gives an empty string.
-    error : float, optional
-        Standard error; it sets the number of decimals, at least ``decimals``.
-    decimals : int
-    grouped : bool
-        Whether to separate thousands by commas.
+    NaN gives an empty string. A standard ``error`` sets the number of decimals, at least
+    ``decimals``; with ``grouped`` commas separate thousands.
     """
     size = abs(value)
     if isnan(value):
@@ -97,15 +90,8 @@ def format_row(
 ) -> list[str]:
     """Return the cells of a table row as text; None and NaN become empty.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Column names, with spaces or underscores. They identify standard errors, p-values and
-        numbers in the unit of an item.
-    cells : sequence
-        Strings, integers, floats and booleans.
-    decimals, grouped
-        As in :func:`format_number`.
+    Column names, with spaces or underscores, identify standard errors, p-values and numbers in the
+    unit of an item.
     """
     plain = [name.replace("_", " ") for name in names]
     floats = {
@@ -182,29 +168,15 @@ def replace_hidden(text: str, keep: str = "\n\t") -> str:
 
 
 def plural(number: int, one: str, many: str | None = None) -> str:
-    """Return a number with its noun: 1 item, 1,000 items.
-
-    Parameters
-    ----------
-    number : int
-    one, many : str
-        Singular and plural; the default plural appends an s.
-    """
+    """Return a number with its noun: 1 item, 1,000 items."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def shorten(name: str, max_length: int, mark: str = ELLIPSIS) -> str:
-    """Return a name with its middle replaced by a mark if it is too long.
+    """Return a name of at most ``max_length`` characters, with its middle replaced by a mark.
 
     Both ends stay, because survey questions share their first words and variables of one wave share
     their ends. Numbers are not cut if there is room: a part of a number is another number.
-
-    Parameters
-    ----------
-    name : str
-    max_length : int
-        Number of characters, the mark included.
-    mark : str
     """
     if len(name) <= max_length:
         return name

@@ -22,18 +22,9 @@ def run_all(
 ) -> Iterator[Any]:
     """Yield ``run(*task)`` for each task: in order with one worker, else as they finish.
 
-    Parameters
-    ----------
-    run : callable
-        A module-level function, so that workers can import it.
-    tasks : sequence of tuple
-    workers : int
-        Number of processes, at most one per task; 1 runs in this process. Each has one thread.
-
-    Raises
-    ------
-    MemoryError
-        Also when a worker process was killed, because lack of memory is the usual reason.
+    ``run`` is a module-level function, so that workers can import it. Each worker process has one
+    thread; one worker runs in this process. A MemoryError is also raised when a worker was killed,
+    because lack of memory is the usual reason.
     """
     workers = min(workers, len(tasks))
     if workers <= 1:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hidag.causal import average_effects, what_if
-from hidag.data.missingness_patterns import MissingnessPatterns
+from hidag.data.rows import MissingnessPatterns
 from hidag.exceptions import SettingError
 from hidag.inference import draw_asymptotic
 from hidag.latent import SaturatedLaw

@@ -5,7 +5,7 @@ import pytest
 
 from hidag.cli.messages import CommandLineStyle
 from hidag.data import read_table, resolve_families
-from hidag.data.column_checks import are_dates, warn_of_dates
+from hidag.data.value_checks import are_dates, warn_of_dates
 from hidag.exceptions import DataError, HidagWarning
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from hidag import DCRL
 from hidag.data import read_table
-from hidag.data.column_checks import MIN_ROWS, find_duplicate_columns, warn_of_duplicate_columns
+from hidag.data.value_checks import MIN_ROWS, find_duplicate_columns, warn_of_duplicate_columns
 from hidag.exceptions import HidagWarning
 
 NAN = float("nan")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, select
-from hidag.data.sample_weights import describe_empty_rows
+from hidag.data.rows import describe_empty_rows
 from hidag.diagnostics import classify, fit_statistics, person_fit, validate_q
 from hidag.exceptions import DataError, HidagWarning
 from hidag.fitting.information_criteria import information_criteria

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, load
-from hidag.data.missingness_patterns import MAX_PATTERNS, MissingnessPatterns
+from hidag.data.rows import MAX_PATTERNS, MissingnessPatterns
 
 
 def gaps(n_rows, n_items, seed=0):

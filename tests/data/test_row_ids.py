@@ -12,8 +12,8 @@ import pytest
 
 from hidag import DCRL
 from hidag.data import read_file, read_table, resolve_families
-from hidag.data.column_checks import looks_like_row_ids, warn_of_row_ids
 from hidag.data.type_inference import infer_family
+from hidag.data.value_checks import looks_like_row_ids, warn_of_row_ids
 from hidag.exceptions import DataError, HidagWarning
 
 RNG = np.random.default_rng(8)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, design, load, survey_weights
-from hidag.data.missingness_patterns import collapse_rows
+from hidag.data.rows import collapse_rows
 from hidag.em.design_data import WorkingData
 from hidag.em.e_step import run_e_step
 from hidag.em.information import observed_information

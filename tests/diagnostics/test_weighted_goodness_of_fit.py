@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hidag import DCRL
-from hidag.data.sample_weights import effective_sample_size, scale_to_effective_size
+from hidag.data.rows import effective_sample_size, scale_to_effective_size
 from hidag.diagnostics import fit_statistics, person_fit
 from hidag.diagnostics.goodness_of_fit import WEIGHTS_MISSING, WEIGHTS_NEW
 from hidag.diagnostics.item_fit import MIN_RELATIVE_VARIANCE, MIN_RESIDUAL_RATIO, compute_item_fit

@@ -264,7 +264,7 @@ def test_the_specification_states_constants_of_the_code(names, sentence) -> None
 
 
 def test_the_specification_states_the_configuration() -> None:
-    from hidag.structure.exact_search import MAX_EXACT_VARIABLES
+    from hidag.structure.graph_search import MAX_EXACT_VARIABLES
 
     information, network, em = CONFIG.information, CONFIG.network_em, CONFIG.em
     text = page("docs/specification.md")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hidag.data.missingness_patterns import canonical_order
+from hidag.data.rows import canonical_order
 
 
 def test_permuted_tables_have_the_same_canonical_form():

@@ -7,7 +7,7 @@ import pytest
 
 from hidag.exceptions import SettingError
 from hidag.measurement.families.categorical import Categorical
-from hidag.measurement.responses import Responses, nominal_item
+from hidag.measurement.parameters import Responses, nominal_item
 
 NAN = np.nan
 

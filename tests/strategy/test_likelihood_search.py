@@ -21,7 +21,7 @@ from hidag.strategy.observed_likelihood.likelihood_search import (
     use_likelihood_search,
 )
 from hidag.structure import DAG, Knowledge, SearchResult
-from hidag.structure.graph_io import parents_to_adjacency
+from hidag.structure.mixed_graphs import parents_to_adjacency
 from hidag.structure.scores import CountScore
 
 from .tables import CHAIN, EMPTY, FULL, SPACE, bent_law, chain_law, observed_chain

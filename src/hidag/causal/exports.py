@@ -24,7 +24,7 @@ from hidag.causal.probability_queries import N_DRAWS, factorise_over_dag
 from hidag.exceptions import Advice, HidagWarning, Message, Setting
 from hidag.latent.laws import NetworkLaw, SaturatedLaw
 from hidag.measurement.families import item_type
-from hidag.measurement.responses import category_label
+from hidag.measurement.parameters import category_label
 from hidag.results import FitResult, as_result
 from hidag.structure.graphs import DAG
 

@@ -13,9 +13,8 @@ from hidag.causal.probability_queries import ConditionedLaw
 from hidag.exceptions import DataError
 from hidag.latent.junction_tree import Factor
 from hidag.measurement.families import item_type
-from hidag.measurement.families.registry import family_named
-from hidag.measurement.parameters import MeasurementParameters
-from hidag.measurement.responses import category_label
+from hidag.measurement.families.base import family_named
+from hidag.measurement.parameters import MeasurementParameters, category_label
 from hidag.results import FitResult
 
 Array = NDArray[np.float64]

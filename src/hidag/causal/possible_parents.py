@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.structure.graphs import CPDAG, DAG
-from hidag.structure.orientation import (
+from hidag.structure.mixed_graphs import (
     MixedGraph,
     apply_meek_rules,
     bits,

@@ -22,7 +22,7 @@ from hidag.data.readers import (
     read_q,
     read_types,
 )
-from hidag.data.sample_weights import (
+from hidag.data.rows import (
     effective_sample_size,
     nonempty_rows,
     scale_to_effective_size,

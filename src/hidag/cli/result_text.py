@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hidag.cli.console import columns, say
 from hidag.data.item_types import GIVEN_FAMILY
-from hidag.data.sample_weights import MANY_EMPTY_ROWS, describe_empty_rows
+from hidag.data.rows import MANY_EMPTY_ROWS, describe_empty_rows
 from hidag.formatting import format_number, plural, shorten
 from hidag.identifiability.findings import join_names
 from hidag.measurement.families import default_family

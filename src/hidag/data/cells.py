@@ -46,20 +46,9 @@ CellKind = Literal["text", "date", "object", "complex"]
 
 @dataclass(frozen=True)
 class BadCells:
-    """The cells of a column that are not numbers.
+    """The cells of a column that are not numbers: kind, row and content of the first, and how many.
 
-    Attributes
-    ----------
-    kind : {"text", "date", "object", "complex"}
-        Kind of the first bad cell.
-    row : int
-        Position of the first bad cell, counting from 0.
-    content : str
-        The first bad cell as Python writes it, shortened.
-    type_name : str
-    count : int
-    among_booleans : bool
-        Whether most cells are yes or no (or similar), which are then not counted as bad.
+    With ``among_booleans`` most cells are yes or no (or similar), which do not count as bad.
     """
 
     kind: CellKind
@@ -71,19 +60,11 @@ class BadCells:
 
 
 def convert_cells(cells: NDArray[np.object_]) -> tuple[NDArray[np.float64], BadCells | None]:
-    """Return a column as float64 with NaN for missing cells, and the cells that are not numbers.
+    """Return a column (N,) as float64 with NaN for missing cells, and the cells that are not
+    numbers.
 
-    Parameters
-    ----------
-    cells : ndarray of object, shape (N,)
-        Numbers, text that reads as a number, booleans, and markers of a missing answer: None,
-        NaN, pandas' NA and NaT, or one of `MISSING_WORDS`.
-
-    Returns
-    -------
-    values : ndarray of float64, shape (N,)
-        Bad cells are NaN.
-    bad : BadCells or None
+    Cells may be numbers, text that reads as a number, booleans, and markers of a missing answer:
+    None, NaN, pandas' NA and NaT, or one of `MISSING_WORDS`. Bad cells become NaN.
     """
     listed = cells.tolist()
     # Most object columns hold plain numbers and None only; numpy reads those at C speed.
@@ -188,14 +169,9 @@ def replace_column(table: Any, name: str, cells: Sequence[Any], kind: Any = "str
 
 
 def remove_missing_codes(table: Any, codes: Mapping[str, Sequence[str]]) -> Any:
-    """Return a pyarrow table with null in place of codes for missing answers.
+    """Return a pyarrow table with null in place of codes for missing answers, given by column.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        Of text or numbers.
-    codes : mapping from column to codes
-        As text; a number matches however it is written.
+    Codes are text; a number matches however it is written.
     """
     for name, words in codes.items():
         matching = {n for n in map(read_number, words) if n is not None and n == n}
@@ -219,13 +195,7 @@ def _is_code(cell: Any, words: Sequence[str], matching: set[float]) -> bool:
 
 @dataclass(frozen=True)
 class CategoryLabels:
-    """The labels of a column's categories; the first is coded 0, the next 1.
-
-    Attributes
-    ----------
-    labels : tuple of str
-    ordered : bool
-    """
+    """The labels of a column's categories; the first is coded 0, the next 1."""
 
     labels: tuple[str, ...]
     ordered: bool
@@ -256,19 +226,7 @@ def describe_coding(labels: Sequence[str]) -> str:
 
 
 def encode_labels(table: Any, labels: Mapping[str, CategoryLabels]) -> Any:
-    """Return a pyarrow table with codes, as text, in place of labels; case does not matter.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-        Of text, perhaps dictionary-encoded.
-    labels : mapping from column to CategoryLabels
-
-    Raises
-    ------
-    DataError
-        If a cell is not one of the labels.
-    """
+    """Return a pyarrow table with codes, as text, in place of labels; case does not matter."""
     for name, known in labels.items():
         codes = {label.casefold(): f"{code}" for code, label in enumerate(known.labels)}
         cells = [None if is_missing(cell) else cell for cell in table.column(name).to_pylist()]
@@ -308,19 +266,8 @@ def find_labels(cells: Sequence[Any]) -> tuple[str, ...]:
 def convert_decimal_commas(table: Any, columns: Sequence[str]) -> tuple[Any, str]:
     """Return a table with points in place of decimal commas, and a note about the conversion.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        Of text.
-    columns : sequence of str
-        Columns with the same notation.
-
-    Returns
-    -------
-    table : pyarrow.Table
-        Unchanged if no comma certainly marks decimals, or if the file uses another notation too.
-    note : str
-        Empty if the table is unchanged.
+    The table is unchanged, and the note empty, if no comma certainly marks decimals or if the
+    columns use another notation too.
     """
     cells = list(_cells_with(",", table, columns))
     certain = [(name, c) for name, c in cells if _is_decimal(c) and not _THOUSANDS.fullmatch(c)]
@@ -350,13 +297,8 @@ def find_decimal_point(table: Any, columns: Sequence[str]) -> tuple[str, str] | 
 def advise_on_commas(cell: str, cells: Sequence[Any], point: tuple[str, str] | None = None) -> str:
     """Return how to write a number with commas; nothing if the cell is not one.
 
-    Parameters
-    ----------
-    cell : str
-    cells : sequence
-        Of the column.
-    point : tuple of str, optional
-        Column and text of a number with a decimal point, if that is why commas are not read.
+    ``cells`` are those of the column; ``point`` is column and text of a number with a decimal
+    point, if that is why commas are not read.
     """
     if _THOUSANDS.fullmatch(cell):
         texts = [one.strip() for one in cells if isinstance(one, str)]

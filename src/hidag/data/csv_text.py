@@ -93,13 +93,7 @@ def make_unique(names: Sequence[str]) -> list[str]:
 def check_unique(file: Path, names: Sequence[str], leave_out: Collection[str] | None) -> None:
     """Raise an error about column names that occur more than once.
 
-    Parameters
-    ----------
-    file : Path
-    names : sequence of str
-        As in the file.
-    leave_out : collection of str, or None
-        Columns that are not read, by the names of `make_unique`; None if all have to be read.
+    Columns in ``leave_out``, by the names of `make_unique`, are not read; None if all have to be.
     """
     pairs = list(zip(names, make_unique(names), strict=True))
     kept = [(name, unique) for name, unique in pairs if unique not in (leave_out or ())]
@@ -124,19 +118,7 @@ def check_unique(file: Path, names: Sequence[str], leave_out: Collection[str] | 
 
 
 def read_text_columns(path: Path) -> Any:
-    """Return the file as a pyarrow Table of text with unique column names, null for missing cells.
-
-    Parameters
-    ----------
-    path : Path
-        An existing file that ends in .csv or .tsv, perhaps followed by .gz.
-
-    Raises
-    ------
-    FileError
-        If the file is empty, has no header, is not text, or has a line with too few or too many
-        cells.
-    """
+    """Return the file as a pyarrow Table of text with unique names, null for missing cells."""
     arrow = import_arrow("pyarrow")
     arrow_csv = import_arrow("pyarrow.csv")
     names, delimiter = read_header(path)
@@ -274,17 +256,7 @@ def _rows(path: Path, n_columns: int, delimiter: str) -> Iterator[tuple[int, lis
 
 
 def bad_cell_error(bad: dict[str, BadCells], table: Any, file: Path, n_columns: int) -> DataError:
-    """Return the error about the first column with cells that are not numbers.
-
-    Parameters
-    ----------
-    bad : dict from column to its bad cells
-    table : pyarrow.Table
-        Of text.
-    file : Path
-    n_columns : int
-        Of the file.
-    """
+    """Return the error about the first column of a file with cells that are not numbers."""
     name, found = next(iter(bad.items()))
     cells = table.column(name).to_pylist()
     cell = cells[found.row].strip()

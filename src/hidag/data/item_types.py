@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.data.column_checks import DROP_DATES, DROP_ROW_IDS
 from hidag.data.table import Observations
 from hidag.data.type_inference import BINARY, POSITIVE, REAL, Guess, infer_family
-from hidag.data.value_checks import check_values, recode_advice, with_code_advice
+from hidag.data.value_checks import DROP_DATES, DROP_ROW_IDS, recode_advice, with_code_advice
 from hidag.exceptions import (
     Advice,
     DataError,
@@ -24,7 +23,7 @@ from hidag.exceptions import (
 )
 from hidag.formatting import plural
 from hidag.measurement.families import ITEM_TYPES, item_type
-from hidag.measurement.families.registry import family_names, split_name
+from hidag.measurement.families.base import family_names, split_name
 
 _AUTO = "auto"
 #: Reason of a family that the user gave.
@@ -37,12 +36,7 @@ def ambiguous_types_error(
 ) -> DataError:
     """Return the error about all items whose family cannot be inferred, with a setting to paste.
 
-    Parameters
-    ----------
-    ambiguous : dict from item to its guess
-    families : sequence of str, length J
-        Given, inferred or suggested families of all items.
-    observations : Observations
+    ``families`` are the given, inferred or suggested families of all items.
     """
     groups: dict[str | float, list[str]] = {}
     for name, guess in ambiguous.items():
@@ -96,16 +90,7 @@ def ambiguous_types_error(
 
 @dataclass(frozen=True)
 class FamilyChoice:
-    """The family of each item and the reason for it.
-
-    Attributes
-    ----------
-    families : tuple of str, length J
-    inferred : tuple of bool, length J
-        Whether the family was inferred from the values.
-    reasons : tuple of str, length J
-    names : tuple of str, length J
-    """
+    """The family of each item, whether it was inferred from the values, and the reason for it."""
 
     families: tuple[str, ...]
     inferred: tuple[bool, ...]
@@ -140,17 +125,10 @@ def resolve_families(
     weights : ndarray, shape (N,), optional
         Row weights, by which the categories of nominal items are ordered.
 
-    Returns
-    -------
-    FamilyChoice
-        `check_values` checks whether the values suit the families.
-
     Raises
     ------
     DataError
-        If the family of an item has to be inferred and its values are ambiguous; the message
-        lists all such items and a setting to paste. If the values do not determine the argument
-        of a family.
+        If values are ambiguous; the message lists all such items and a setting to paste.
     SettingError
         If a family or an item is unknown, or the number of families is not that of the items.
     """
@@ -183,11 +161,6 @@ def family_name(word: str) -> str:
     """Return the full name of a family, or "auto".
 
     The argument may be omitted if the values determine it ("ordinal").
-
-    Raises
-    ------
-    SettingError
-        If the family is unknown or lacks a required argument.
     """
     if not isinstance(word, str):
         raise invalid_setting("family", f"a name, one of {_list_families()}", word)
@@ -320,12 +293,3 @@ def _position(key: Any, names: tuple[str, ...]) -> int:
             {"family": Setting("family"), "name": key, "last": len(names) - 1},
             advice="use a column name or a position from 0 to {last}",
         ) from None
-
-
-__all__ = [
-    "FamilyChoice",
-    "aliases",
-    "check_values",
-    "family_name",
-    "resolve_families",
-]

@@ -20,16 +20,9 @@ _ITEM_COLUMN = "item"
 
 @dataclass(frozen=True, eq=False)
 class QSpec:
-    """A Q-matrix with entries that are known or to be estimated.
+    """A Q-matrix: 1 if the item measures the latent, 0 if not, -1 to be estimated, shape (J, K).
 
-    Attributes
-    ----------
-    entries : ndarray of int8, shape (J, K)
-        1 if the item measures the latent, 0 if not, -1 to be estimated. Read-only. An item whose
-        row is zero measures no latent.
-    latent_names : tuple of str, length K
-    named : bool
-        Whether the names came from the user's table.
+    ``named`` says whether the names of the latents came from the user's table.
     """
 
     entries: NDArray[np.int8]
@@ -65,16 +58,6 @@ def read_q_matrix(q: Any, item_names: Sequence[str], n_latents: int | None = Non
     item_names : sequence of str, length J
     n_latents : int, optional
         Checked against the number of columns if given.
-
-    Returns
-    -------
-    QSpec
-
-    Raises
-    ------
-    DataError
-        If the shape is wrong, a latent has no item, an item is missing, unknown or repeated, or
-        an entry is not 1, 0, -1 or missing.
     """
     items = tuple(item_names)
     row_names, cells, latent_names, named = _split(q)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
@@ -193,7 +193,7 @@ def read_file(
     missing: Mapping[str, Sequence[str]] | None = None,
     labels: Mapping[str, CategoryLabels] | None = None,
 ) -> Any:
-    """Return the table of numbers in a file, ready for `read_table`.
+    """Return the table of numbers in a file as a pyarrow Table, ready for `read_table`.
 
     Parameters
     ----------
@@ -212,19 +212,10 @@ def read_file(
     labels : mapping from column to CategoryLabels, optional
         Columns that hold labels instead of numbers.
 
-    Returns
-    -------
-    pyarrow.Table
-        The columns of a text file are float64, or bool if they hold yes and no (or another of
-        `hidag.data.cells.BOOLEAN_WORDS`). Numbers with leading zeros stay text, so that
-        `read_table` can recognise identifiers. Null for missing answers.
-
-    Raises
-    ------
-    FileError
-        If the file is missing, empty, truncated, of an unknown format or encoding.
-    DataError
-        If a cell is not a number; the message names the line.
+    Notes
+    -----
+    Columns of text files become float64, or bool if they hold yes and no (`cells.BOOLEAN_WORDS`).
+    Numbers with leading zeros stay text, so that `read_table` can recognise identifiers.
     """
     return _read_with_notes(Path(path), leave_out, missing or {}, labels or {})[0]
 
@@ -259,31 +250,11 @@ def read_columns(
     labels: Mapping[str, CategoryLabels] | None = None,
     leave_out: Sequence[str] = (),
 ) -> tuple[Any, dict[str, list[Any]]]:
-    """Return some columns of a table as numbers, and others unchanged.
+    """Return some columns of a file or folder as numbers, and others unchanged.
 
-    Parameters
-    ----------
-    path : str or path
-        A file as for `read_file`, or a folder with responses.csv.
-    items : sequence of str
-        Columns of numbers.
-    others : sequence of str
-        Columns of anything, such as row identifiers or weights.
-    missing, labels : mapping, optional
-        As in `read_file`.
-    leave_out : sequence of str
-        Columns that are not needed: of those with the same name, all but one.
-
-    Returns
-    -------
-    table : pyarrow.Table
-    others : dict from column to its cells
-        With points in place of decimal commas, if the column has any.
-
-    Raises
-    ------
-    FileError, DataError
-        As `read_folder` does, and if a column is missing.
+    Parameters as in `read_file`; the cells of ``others``, such as row identifiers or weights, have
+    points in place of decimal commas. Of columns with the same name all but one are in
+    ``leave_out``.
     """
     file = _table_file(path)
     table = _read_cells(file, leave_out)
@@ -411,7 +382,7 @@ class TableSource:
 
     Attributes
     ----------
-    table : pyarrow.Table, N rows and J columns
+    table : pyarrow.Table
         For `read_table`.
     types : mapping from item to the type in types.csv, or None
         For `resolve_families`.
@@ -452,17 +423,6 @@ def read_folder(
         As in `read_file`.
     with_q : bool, default=True
         Whether to read q.csv.
-
-    Returns
-    -------
-    TableSource
-
-    Raises
-    ------
-    FileError
-        If the folder or its table is missing, or a file cannot be read.
-    DataError
-        If a cell is not a number, or types.csv names an item twice or an unknown item.
     """
     folder = Path(path)
     if folder.is_file():
@@ -549,9 +509,8 @@ def read_q(file: Path, leave_out: Sequence[str] = ()) -> Any:
             if error.code != "cell-not-a-number":
                 raise
             # An empty cell of Q is not a missing answer, and there is no code for one.
-            raise error.with_advice(
-                "recode the text as numbers, or leave the cell empty to have the entry estimated"
-            ) from error
+            text = "recode the text as numbers, or leave the cell empty to have the entry estimated"
+            raise DataError.of(replace(error.message, advice=Advice("", text))) from error
         table = numbers.add_column(0, first, import_arrow("pyarrow").array(names))
     return table.take([row for row, name in enumerate(names) if name not in leave_out])
 

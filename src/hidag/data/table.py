@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ast import literal_eval
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -99,8 +100,7 @@ def read_table(
         A NumPy array (numbers, booleans, objects, masked), a list of lists, or a pandas, polars
         or pyarrow table. Missing answers may be NaN of any kind (also R's NA), None, masked
         cells, pandas NA, polars or pyarrow nulls, or in text columns one of
-        `hidag.data.cells.MISSING_WORDS`. The input is never altered; float64 input is copied
-        once.
+        `hidag.data.cells.MISSING_WORDS`. The input is never altered.
     names : sequence of str, length J, optional
         Names of the items; by default those of the table, or 'item_0', 'item_1', ...
     min_rows : int, default=1
@@ -108,17 +108,6 @@ def read_table(
     allow_empty_items : bool, default=False
         Whether an item may have no observed cell. Such an item cannot be fitted, but new samples
         without it can still be assigned to latent states.
-
-    Returns
-    -------
-    Observations
-        Rows without observed cells are kept.
-
-    Raises
-    ------
-    DataError
-        If the table is empty, not two-dimensional, sparse or complex; if a cell is text, a date
-        or infinite; if two columns have the same name; if an item is never observed.
     """
     if isinstance(X, Observations):
         values, own_names, named = X.values, X.names, X.named
@@ -163,17 +152,15 @@ def check_unique_names(names: tuple[str, ...]) -> None:
     """Raise an error about column names that occur more than once."""
     if len(set(names)) == len(names):
         return
-    counts = {name: names.count(name) for name in dict.fromkeys(names)}
+    counts = Counter(names)
     repeated = [name for name, count in counts.items() if count > 1]
+    name = repeated[0]
     raise DataError(
         "duplicate-column-names",
         "column names must be unique, but {name!r} occurs {count} times ({n} of {n_names} names "
         "occur more than once)",
+        {"name": name, "count": counts[name], "n": len(repeated), "n_names": len(counts)},
         advice="rename or drop the columns",
-        name=repeated[0],
-        count=counts[repeated[0]],
-        n=len(repeated),
-        n_names=len(counts),
     )
 
 
@@ -271,10 +258,7 @@ Column = tuple[NDArray[Any], BadCells | None, bool]
 def _values_of_array(
     array: NDArray[Any], names: tuple[str, ...]
 ) -> tuple[NDArray[np.float64], list[bool]]:
-    """Return a copy of an array or masked array (N, J) as numbers, NaN for missing cells.
-
-    Also which columns have numbers with leading zeros, shape (J,).
-    """
+    """Return a copy of an array (N, J) as numbers, and which columns have leading zeros (J,)."""
     data = np.ma.getdata(array)
     kind = data.dtype.kind
     if kind in "mM":
@@ -382,78 +366,55 @@ def _bad_cells_error(
 ) -> DataError:
     """Return the error about the first column with cells that are not numbers."""
     item, cells = next(iter(bad.items()))
-    where = (
-        "in row {row}, counting from 0 ({n_cells} of {n_rows} cells of this item; {n_bad} of "
-        "{n_items} items)"
-    )
-    params: dict[str, Any] = {
-        "item": names[item],
-        "content": cells.content,
-        "row": cells.row,
-        "n_cells": cells.count,
-        "n_rows": shape[0],
-        "n_bad": len(bad),
-        "n_items": shape[1],
-    }
-    text = _text_of(cells)
-    is_option = text is not None and can_be_option(text)
-    if cells.kind == "date":
-        return DataError(
-            "cell-is-a-date",
-            "cells must be numbers, but item {item!r} has the date or time {content} " + where,
-            advice=Advice(
-                "drop-date",
-                "convert it to a number, such as days since a reference date, or drop the column",
-            ),
-            **params,
-        )
-    if cells.among_booleans:
-        return DataError(
-            "cell-among-booleans",
-            "items of yes and no must hold nothing else, but item {item!r} has {content} " + where,
-            advice=Advice(
-                "recode-boolean-cell" if is_option else "recode-boolean",
-                "recode it as yes or no, or use None for a missing answer",
-                {"cell": text},
-            ),
-            **params,
-        )
-    if cells.kind == "text":
-        # Where most cells are text, none of them means a missing answer.
-        few = is_option and 2 * cells.count < shape[0]
-        return DataError(
-            "cell-not-a-number",
-            "cells must be numbers, but item {item!r} has the text {content} " + where,
-            advice=Advice(
-                "recode-frame-cell" if few else "recode-frame-column",
-                "recode the text as numbers, use None for a missing answer, or drop the column",
-                {"cell": text},
-            ),
-            **params,
-        )
-    if cells.kind == "complex":
-        return DataError(
-            "complex-cell",
-            "Complex data not supported: item {item!r} has {content} " + where,
-            advice="use the real part",
-            **params,
-        )
-    return CellTypeError(
-        "cell-is-an-object",
-        "cells must be numbers, but item {item!r} has {content} ({type}) " + where,
-        advice="a cell as argument must be a string that reads as a number, or a number",
-        type=cells.type_name,
-        **params,
-    )
-
-
-def _text_of(cells: BadCells) -> str | None:
-    """Return the text of the first bad cell, or None if it was shortened or is not text."""
     try:
         text = literal_eval(cells.content)
-    except (ValueError, SyntaxError):
-        return None
-    return text.strip() if isinstance(text, str) else None
+    except (ValueError, SyntaxError):  # Shortened, or not text.
+        text = None
+    text = text.strip() if isinstance(text, str) else None
+    is_option = text is not None and can_be_option(text)
+    error, found = DataError, "cells must be numbers, but item {item!r} has "
+    if cells.kind == "date":
+        code, found = "cell-is-a-date", found + "the date or time {content}"
+        advice = Advice(
+            "drop-date",
+            "convert it to a number, such as days since a reference date, or drop the column",
+        )
+    elif cells.among_booleans:
+        code = "cell-among-booleans"
+        found = "items of yes and no must hold nothing else, but item {item!r} has {content}"
+        advice = Advice(
+            "recode-boolean-cell" if is_option else "recode-boolean",
+            "recode it as yes or no, or use None for a missing answer",
+            {"cell": text},
+        )
+    elif cells.kind == "text":
+        # Where most cells are text, none of them means a missing answer.
+        few = is_option and 2 * cells.count < shape[0]
+        code, found = "cell-not-a-number", found + "the text {content}"
+        advice = Advice(
+            "recode-frame-cell" if few else "recode-frame-column",
+            "recode the text as numbers, use None for a missing answer, or drop the column",
+            {"cell": text},
+        )
+    elif cells.kind == "complex":
+        code, found = "complex-cell", "Complex data not supported: item {item!r} has {content}"
+        advice = Advice("", "use the real part")
+    else:
+        error, code, found = CellTypeError, "cell-is-an-object", found + "{content} ({type})"
+        # scikit-learn's checks look for this wording.
+        text = "a cell as argument must be a string that reads as a number, or a number"
+        advice = Advice("", text)
+    return error(
+        code,
+        found + " in row {row}, counting from 0 ({n_cells} of {n_rows} cells of this item; {n_bad} "
+        "of {n_items} items)",
+        {"item": names[item], "content": cells.content, "type": cells.type_name, "row": cells.row},
+        advice=advice,
+        n_cells=cells.count,
+        n_rows=shape[0],
+        n_bad=len(bad),
+        n_items=shape[1],
+    )
 
 
 def _default_names(n_items: int) -> tuple[str, ...]:

@@ -44,13 +44,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from hidag.data.column_checks import are_dates, describe_dates, looks_like_row_ids, rarely_repeat
 from hidag.data.value_checks import (
     COUNT_DISTINCT,
     RATING_DISTINCT,
+    are_dates,
     describe_code,
+    describe_dates,
     find_code,
     find_code_beside_scale,
+    looks_like_row_ids,
+    rarely_repeat,
 )
 from hidag.formatting import format_value
 from hidag.measurement.families import ITEM_TYPES, default_family
@@ -102,20 +105,11 @@ _LOG_SIZES = (-5.0, 15.0)
 
 @dataclass(frozen=True)
 class Guess:
-    """The inferred family of an item.
+    """The inferred family of an item, or the family to try first if its values are ambiguous.
 
-    Attributes
-    ----------
-    family : str or None
-        None if the values are ambiguous.
-    reason : str
-        Completes a sentence that begins with the item's name.
-    suggestion : str
-        The family to try first if the values are ambiguous; else the same as `family`.
-    code : float or None
-        Possible code for missing answers that makes the values ambiguous.
-    is_row_id, is_date : bool
-        Whether the column may identify the rows, or holds dates.
+    The family is None if the values are ambiguous, because of a possible code for missing answers,
+    because they may identify rows, or because they are dates. The reason completes a sentence that
+    begins with the item's name.
     """
 
     family: str | None
@@ -127,14 +121,7 @@ class Guess:
 
 
 def infer_family(values: Array, *, padded: bool = False) -> Guess:
-    """Return the family of the observed values of one item.
-
-    Parameters
-    ----------
-    values : ndarray, shape (n,)
-    padded : bool, default=False
-        Whether some were written with leading zeros.
-    """
+    """Return the family of the observed values (n,) of one item, perhaps with leading zeros."""
     for name, kind in ITEM_TYPES.items():
         reason = kind.recognize(values)
         if reason is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from hidag.data.sample_weights import describe_empty_rows, nonempty_rows
+from hidag.data.rows import describe_empty_rows, nonempty_rows
 from hidag.diagnostics.assignment import Assignment, assign_rows, most_probable_levels
 from hidag.exceptions import PYTHON_STYLE, DataError, Message, Setting, Style
 from hidag.formatting import plural

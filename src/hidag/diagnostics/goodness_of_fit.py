@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.data.sample_weights import describe_rows, effective_sample_size
+from hidag.data.rows import describe_rows, effective_sample_size
 from hidag.diagnostics.item_fit import compute_item_fit
 from hidag.diagnostics.limited_information import LimitedInformation, compute_limited_information
 from hidag.diagnostics.moment_tests import LocalScores, ScoredColumns, column_names

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import f
 
-from hidag.data.sample_weights import effective_sample_size, weighted_mean_std
+from hidag.data.rows import effective_sample_size, weighted_mean_std
 from hidag.diagnostics.moment_tests import LocalScores, ScoredColumns, chi_square
 from hidag.diagnostics.pair_residuals import MIN_DEVIATIONS, MIN_FOURTH_MOMENT
 from hidag.em.design_data import WorkingData

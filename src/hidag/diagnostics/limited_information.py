@@ -16,7 +16,7 @@ from scipy.linalg import svd
 from scipy.optimize import brentq
 from scipy.stats import chi2, ncx2
 
-from hidag.data.sample_weights import describe_rows
+from hidag.data.rows import describe_rows
 from hidag.diagnostics.moment_tests import (
     ScoredColumns,
     informative_columns,

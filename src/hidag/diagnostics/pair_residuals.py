@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm, t
 
-from hidag.data.sample_weights import weighted_mean_std
+from hidag.data.rows import weighted_mean_std
 from hidag.diagnostics.moment_tests import LocalScores, ScoredColumns
 from hidag.inference.information.free_parameters import FreeParameters
 from hidag.inference.information.posterior_tables import StateFunctions

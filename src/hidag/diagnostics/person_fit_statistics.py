@@ -25,9 +25,8 @@ from hidag.inference.information.item_derivatives import (
     response_auxiliary,
 )
 from hidag.inference.result_tables import Table
-from hidag.measurement.families.base import Family
-from hidag.measurement.families.registry import family_named
-from hidag.measurement.responses import nominal_item
+from hidag.measurement.families.base import Family, family_named
+from hidag.measurement.parameters import nominal_item
 from hidag.results import FitResult, as_result
 
 if TYPE_CHECKING:

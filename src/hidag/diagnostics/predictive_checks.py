@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.data.sample_weights import effective_sample_size, weighted_mean_std
+from hidag.data.rows import effective_sample_size, weighted_mean_std
 from hidag.inference.fitted_rows import canonical_rows, draw_tables
 from hidag.inference.intervals import percentile_interval
 from hidag.inference.result_tables import N_EFFECTIVE, Table
 from hidag.measurement.families import item_type
-from hidag.measurement.responses import category_label, nominal_item
+from hidag.measurement.parameters import category_label, nominal_item
 from hidag.results import FitResult
 
 Array = NDArray[np.float64]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from hidag.data.q_matrix import QSpec, read_q_matrix
-from hidag.data.sample_weights import select_weighted_rows
+from hidag.data.rows import select_weighted_rows
 from hidag.data.table import read_table
 from hidag.diagnostics.q_entry_tests import (
     NOT_TESTED,

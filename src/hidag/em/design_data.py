@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.config import CONFIG
-from hidag.measurement.families.base import normal_base
-from hidag.measurement.families.registry import family_named
+from hidag.measurement.families.base import family_named, normal_base
 from hidag.measurement.parameters import Columns, MeasurementParameters, columns_of
 
 Array = NDArray[np.float64]

@@ -14,7 +14,7 @@ from hidag.em.m_step import Basis
 from hidag.exceptions import Advice, SettingError
 from hidag.latent.laws import NetworkLaw, Parents
 from hidag.latent.state_space import StateSpace
-from hidag.measurement.families.registry import family_named
+from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import Columns, MeasurementParameters, columns_of
 from hidag.measurement.terms import Interaction, Terms
 

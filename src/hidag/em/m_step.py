@@ -13,8 +13,7 @@ from hidag.em.design_data import WorkingData, weighted_mean_and_sd
 from hidag.em.e_step import Statistics
 from hidag.kernels.coordinate_descent import FREE, NONNEGATIVE, PENALISED, ZERO, descend
 from hidag.latent.state_space import StateSpace
-from hidag.measurement.families.base import Family
-from hidag.measurement.families.registry import family_named
+from hidag.measurement.families.base import Family, family_named
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import Penalty
 from hidag.measurement.terms import Terms

@@ -20,8 +20,7 @@ from hidag.em.e_step import (
     unnormalised_posterior,
 )
 from hidag.latent.laws import LatentLaw
-from hidag.measurement.families.base import normal_base
-from hidag.measurement.families.registry import family_named
+from hidag.measurement.families.base import family_named, normal_base
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.terms import Terms
 

@@ -22,7 +22,7 @@ from hidag.formatting import format_value
 from hidag.identifiability.certificate import Certificate
 from hidag.latent.laws import LatentLaw, NetworkLaw, n_free_probabilities
 from hidag.measurement.families import default_family
-from hidag.measurement.families.registry import family_named
+from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.network_em.overdispersion import CountDispersion
 from hidag.results import FitResult

@@ -11,7 +11,7 @@ from scipy.special import gammaln
 
 from hidag.config import CONFIG
 from hidag.latent.laws import LatentLaw, NetworkLaw, n_free_probabilities
-from hidag.measurement.families.registry import family_named
+from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.terms import Effects, Terms
 from hidag.results import FitResult

@@ -45,8 +45,7 @@ from hidag.fitting.penalty_strength import (
 from hidag.formatting import plural
 from hidag.initialization.factor_count import FactorCount, count_factors
 from hidag.initialization.start_points import spread_law
-from hidag.measurement.parameters import MeasurementParameters
-from hidag.measurement.responses import Responses
+from hidag.measurement.parameters import MeasurementParameters, Responses
 from hidag.results import FitResult
 from hidag.strategy.moves.split_moves import (
     FEWEST_ITEMS,

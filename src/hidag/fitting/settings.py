@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from hidag.exceptions import Choices, SettingError, invalid_setting
 from hidag.measurement.penalties import Penalty, default_penalty
-from hidag.structure.exact_search import check_exact_size
+from hidag.structure.graph_search import check_exact_size
 from hidag.structure.knowledge import Knowledge, check_knowledge
 from hidag.structure.scores import SCORES
 

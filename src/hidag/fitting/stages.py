@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from hidag.data.missingness_patterns import MissingnessPatterns
-from hidag.data.sample_weights import scale_to_effective_size, select_weighted_rows
+from hidag.data.rows import MissingnessPatterns, scale_to_effective_size, select_weighted_rows
 from hidag.data.table import Observations
 from hidag.em.m_step import at_dispersion_floor
 from hidag.em.problem import Schedule

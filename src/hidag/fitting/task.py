@@ -11,12 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.data.column_checks import warn_of_dates, warn_of_duplicate_columns, warn_of_row_ids
 from hidag.data.item_types import FamilyChoice, resolve_families
 from hidag.data.q_matrix import QSpec, read_q_matrix
-from hidag.data.sample_weights import nonempty_rows, select_weighted_rows, warn_of_empty_rows
+from hidag.data.rows import nonempty_rows, select_weighted_rows, warn_of_empty_rows
 from hidag.data.table import Observations
-from hidag.data.value_checks import check_values, warn_of_codes, warn_of_values
+from hidag.data.value_checks import (
+    check_values,
+    warn_of_codes,
+    warn_of_dates,
+    warn_of_duplicate_columns,
+    warn_of_row_ids,
+    warn_of_values,
+)
 from hidag.em.problem import Schedule
 from hidag.exceptions import (
     Choices,
@@ -39,8 +45,8 @@ from hidag.fitting.settings import (
 )
 from hidag.formatting import plural
 from hidag.latent.counts import resample_size
+from hidag.measurement.parameters import Responses
 from hidag.measurement.penalties import Penalty
-from hidag.measurement.responses import Responses
 from hidag.measurement.terms import Effects
 from hidag.strategy.estimation import LAWS
 from hidag.structure.knowledge import Knowledge

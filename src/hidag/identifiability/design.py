@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hidag.data.q_matrix import QSpec
 from hidag.data.table import check_unique_names, frame_labels, open_frame, read_table
 from hidag.exceptions import DataError, Setting, SettingError, invalid_setting
-from hidag.measurement.families.registry import canonical_name
+from hidag.measurement.families.base import canonical_name
 from hidag.measurement.terms import ALL_ORDERS, Effects
 
 Bools = NDArray[np.bool_]

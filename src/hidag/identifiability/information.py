@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import qr, svd
 
 from hidag.exceptions import SettingError
-from hidag.measurement.families.base import Family
-from hidag.measurement.families.registry import family_named
+from hidag.measurement.families.base import Family, family_named
 
 Array = NDArray[np.float64]
 

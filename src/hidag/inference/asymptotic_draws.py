@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.data.missingness_patterns import canonical_order
+from hidag.data.rows import canonical_order
 from hidag.exceptions import Advice, HidagWarning, SettingError
 from hidag.inference.fitted_rows import rank_items
 from hidag.inference.information.expected_information import (
@@ -28,7 +28,7 @@ from hidag.inference.information.expected_information import (
 )
 from hidag.inference.refit import is_storable
 from hidag.latent.laws import LatentLaw, NetworkLaw, SaturatedLaw
-from hidag.measurement.families.registry import family_named
+from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.results import FitResult, as_result, reorder_items
 

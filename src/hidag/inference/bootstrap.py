@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.config import CONFIG
-from hidag.data.sample_weights import nonempty_rows
+from hidag.data.rows import nonempty_rows
 from hidag.data.table import Observations, frame_labels
 from hidag.estimator import DCRL
 from hidag.exceptions import (

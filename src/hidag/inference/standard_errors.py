@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit, logsumexp
 from scipy.stats import norm
 
-from hidag.data.sample_weights import select_weighted_rows
+from hidag.data.rows import select_weighted_rows
 from hidag.data.table import read_table
 from hidag.estimator import DCRL
 from hidag.exceptions import Choices, invalid_setting
@@ -29,8 +29,8 @@ from hidag.inference.information.parameter_covariance import Uncertainty, estima
 from hidag.inference.intervals import LEVEL, check_level
 from hidag.inference.result_tables import Table
 from hidag.measurement.families import item_type
-from hidag.measurement.families.registry import family_named
-from hidag.measurement.responses import category_label, nominal_item
+from hidag.measurement.families.base import family_named
+from hidag.measurement.parameters import category_label, nominal_item
 from hidag.measurement.terms import Effects
 from hidag.results import FitResult, as_result
 

@@ -21,7 +21,7 @@ from hidag.initialization.spectral import standardised_responses
 from hidag.initialization.start_points import parameters_from_loadings
 from hidag.latent.laws import NetworkLaw
 from hidag.latent.state_space import StateSpace
-from hidag.measurement.families.registry import family_named
+from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import MeasurementParameters
 
 Array = NDArray[np.float64]

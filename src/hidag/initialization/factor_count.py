@@ -22,7 +22,7 @@ from scipy.linalg import eigh
 from scipy.optimize import minimize
 
 from hidag.config import CONFIG
-from hidag.data.missingness_patterns import canonical_order
+from hidag.data.rows import canonical_order
 from hidag.em.design_data import WorkingData, weighted_mean_and_sd
 
 Array = NDArray[np.float64]

@@ -25,8 +25,7 @@ from hidag.initialization.levels import discretise, match_levels
 from hidag.initialization.rotations import varimax
 from hidag.initialization.start_points import StartPoint, from_loadings, null_parameters, spread_law
 from hidag.latent.state_space import StateSpace
-from hidag.measurement.families.base import MeanFamily
-from hidag.measurement.families.registry import family_named
+from hidag.measurement.families.base import MeanFamily, family_named
 from hidag.measurement.penalties import NO_SPARSITY
 from hidag.measurement.terms import Terms
 

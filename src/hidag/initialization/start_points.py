@@ -11,7 +11,7 @@ from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
 from hidag.em.m_step import coefficient_scales
 from hidag.latent.state_space import StateSpace
-from hidag.measurement.families.registry import family_named
+from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.terms import Terms
 

@@ -25,14 +25,7 @@ Interaction = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Terms:
-    """Main terms latent by latent, then interactions.
-
-    Attributes
-    ----------
-    levels : tuple of int, length K
-    interactions : tuple of Interaction
-        Products of indicators of at least two latents.
-    """
+    """Main terms latent by latent, then interactions: products of indicators of several latents."""
 
     levels: tuple[int, ...]
     interactions: tuple[Interaction, ...] = ()
@@ -148,16 +141,10 @@ class Terms:
         return out.T
 
     def strengths_among(self, coefficients: Array, states: NDArray[np.integer]) -> Array:
-        """Return :meth:`strengths` restricted to states that occur, (J, K).
+        """Return :meth:`strengths` restricted to the states (n, K) that occur, (J, K).
 
         With interactions the average over the patterns of the item's other latents that occur with
         both levels, equally weighted.
-
-        Parameters
-        ----------
-        coefficients : ndarray, shape (J, T)
-        states : ndarray of int, shape (n, K)
-            Those that occur.
         """
         if not self.interactions:
             return self.strengths(coefficients)
@@ -263,16 +250,9 @@ def interactions_within(
     *,
     whole_only: bool = False,
 ) -> tuple[Interaction, ...]:
-    """Return the products of at most ``highest`` latents within a row of Q.
+    """Return the products of at most ``highest`` latents within a row of Q (J, K).
 
-    Parameters
-    ----------
-    q_matrix : ndarray, shape (J, K)
-    levels : tuple of int, length K
-    highest : int
-        Highest order; 1 means no interaction.
-    whole_only : bool
-        Only products of all latents of an item, as for conjunctive items.
+    With ``whole_only`` only products of all latents of an item, as for conjunctive items.
     """
     found: set[tuple[int, ...]] = set()
     for row in np.unique(np.asarray(q_matrix) != 0, axis=0):
@@ -295,16 +275,10 @@ MAX_TERMS = 400
 
 @dataclass(frozen=True)
 class Effects:
-    """Main effects and interactions allowed in the linear predictors.
+    """Main effects and interactions up to order ``highest`` in the linear predictors.
 
-    Attributes
-    ----------
-    highest : int
-        Highest order of an interaction; 1 means main effects only.
-    conjunctive : bool
-        Whether items depend only on the product of all their latents (DINA).
-    reversed : bool
-        Whether that product is of the latents' absences (DINO).
+    With ``conjunctive`` items depend only on the product of all their latents (DINA), with
+    ``reversed`` on that of the latents' absences (DINO).
     """
 
     highest: int = 1

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.data.missingness_patterns import canonical_order
+from hidag.data.rows import canonical_order
 from hidag.data.table import Observations
 from hidag.estimator import DCRL
 from hidag.exceptions import HidagError, Message

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from hidag.config import CONFIG
-from hidag.data.column_checks import warn_of_duplicate_columns
 from hidag.data.item_types import resolve_families
-from hidag.data.sample_weights import select_weighted_rows, warn_of_empty_rows
+from hidag.data.rows import select_weighted_rows, warn_of_empty_rows
 from hidag.data.table import Observations, read_table
+from hidag.data.value_checks import warn_of_duplicate_columns
 from hidag.exceptions import Choices, Setting, SettingError, Value, invalid_setting
 from hidag.fitting.number_of_latents import (
     Comparison,

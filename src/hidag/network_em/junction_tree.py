@@ -24,7 +24,7 @@ from hidag.em.design_data import WorkingData
 from hidag.em.e_step import log_probabilities
 from hidag.latent.junction_tree import elimination_order, max_clique_size
 from hidag.latent.laws import LatentLaw, NetworkLaw
-from hidag.measurement.families.registry import family_named
+from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import MeasurementParameters
 
 Array = NDArray[np.float64]

@@ -18,7 +18,7 @@ from hidag.em.layout import ItemLayout
 from hidag.em.support import adapt_penalty, group_moves, loading_z_scores, select_subset
 from hidag.kernels import sufficient_statistics
 from hidag.kernels.coordinate_descent import PENALISED, ZERO
-from hidag.measurement.families.registry import family_named
+from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import Penalty
 from hidag.network_em.gibbs import run_lanes

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from hidag.exceptions import Advice, DataError, Setting, SettingError
 from hidag.formatting import format_cell
-from hidag.measurement.families.registry import family_named, split_name
-from hidag.measurement.responses import nominal_item
+from hidag.measurement.families.base import family_named, split_name
+from hidag.measurement.parameters import nominal_item
 from hidag.plotting import style
 from hidag.plotting.figure import (
     Size,

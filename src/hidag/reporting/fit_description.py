@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hidag.config import CONFIG
 from hidag.data.cells import describe_coding
-from hidag.data.sample_weights import describe_empty_rows
+from hidag.data.rows import describe_empty_rows
 from hidag.exceptions import Advice, HidagWarning, Message, Setting
 from hidag.fitting.fit_warnings import (
     knowledge_conflicts,

@@ -10,7 +10,7 @@ import numpy as np
 
 from hidag.formatting import plural
 from hidag.latent.state_space import MAX_LISTED_STATES
-from hidag.measurement.families.registry import family_named
+from hidag.measurement.families.base import family_named
 from hidag.measurement.terms import ALL_ORDERS, Effects
 from hidag.plotting.q_matrix import standardized_loadings
 

@@ -1,8 +1,7 @@
 """The result of a fit, and the files it is saved in."""
 
-from hidag.results.archive import read_archive, versions_used, without_nan, write_archive
-from hidag.results.fit_result import FitResult, as_result, reorder_items
-from hidag.results.saved_result import FIT_FILE, load
+from hidag.results.fit_result import FitResult, as_result, reorder_items, versions_used
+from hidag.results.saved_result import FIT_FILE, load, read_archive, without_nan, write_archive
 
 __all__ = [
     "FIT_FILE",

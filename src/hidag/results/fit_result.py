@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.data.missingness_patterns import MissingnessPatterns
+from hidag.data.rows import MissingnessPatterns
 from hidag.data.value_checks import read_known_items
 from hidag.exceptions import Advice, SettingError
 from hidag.identifiability.certificate import Certificate
 from hidag.identifiability.fit_certificate import certify_q_matrix, certify_result
 from hidag.latent.laws import LatentLaw
-from hidag.measurement.families.registry import family_named
-from hidag.measurement.parameters import MeasurementParameters
-from hidag.measurement.responses import Responses
+from hidag.measurement.families.base import family_named
+from hidag.measurement.parameters import MeasurementParameters, Responses
 from hidag.measurement.terms import Terms
 from hidag.network_em.posterior import (
     level_probabilities,
@@ -33,6 +34,7 @@ from hidag.structure.graphs import CPDAG
 from hidag.structure.knowledge import Knowledge
 
 Array = NDArray[np.float64]
+_PACKAGES = ("hidag", "numpy", "scipy", "numba", "scikit-learn", "networkx")
 
 
 @dataclass(frozen=True)
@@ -329,14 +331,7 @@ class FitResult:
 
 
 def as_result(fit: Any, needed: str = "this function needs") -> FitResult:
-    """Return the result of a fit: of a fitted ``DCRL``, or the result itself.
-
-    Parameters
-    ----------
-    fit : DCRL or FitResult
-    needed : str
-        Subject and verb of the error message.
-    """
+    """Return the result of a fitted ``DCRL``, or the result itself; ``needed`` begins the error."""
     found = fit if isinstance(fit, FitResult) else getattr(fit, "result_", None)
     if not isinstance(found, FitResult):
         raise SettingError(
@@ -349,16 +344,10 @@ def as_result(fit: Any, needed: str = "this function needs") -> FitResult:
 
 
 def reorder_items(result: FitResult, order: NDArray[np.intp]) -> FitResult:
-    """Return the same fit with its items in another order.
+    """Return the same fit with the item ``order[j]`` in position j.
 
     Sums over items round differently in another order, so they are computed in an order that
-    depends on the contents alone (:func:`hidag.data.missingness_patterns.canonical_order`).
-
-    Parameters
-    ----------
-    result : FitResult
-    order : ndarray of int, shape (J,)
-        Position j holds the item that comes j-th.
+    depends on the contents alone (:func:`hidag.data.rows.canonical_order`).
     """
     places = order.tolist()
     rows = np.concatenate([np.flatnonzero(result.responses.item == j) for j in places])
@@ -373,3 +362,16 @@ def reorder_items(result: FitResult, order: NDArray[np.intp]) -> FitResult:
         else (),
         seen_rows=None if result.seen_rows is None else result.seen_rows.with_items_in_order(order),
     )
+
+
+def versions_used() -> dict[str, str]:
+    """Return the versions of hidag, Python and the numerical packages."""
+    return {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}}
+
+
+@cache  # Reading package metadata takes milliseconds, and every fit asks for it.
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,7 +1,9 @@
-"""A FitResult on disk: arrays and a JSON header in one file."""
+"""Results on disk: zip files of arrays with a JSON header. Nothing is pickled."""
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -10,18 +12,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.data.missingness_patterns import MissingnessPatterns
+from hidag.data.rows import MissingnessPatterns
+from hidag.exceptions import Advice, FileError
 from hidag.latent.laws import LatentLaw, NetworkLaw, SaturatedLaw
 from hidag.latent.state_space import StateSpace
-from hidag.measurement.parameters import MeasurementParameters
-from hidag.measurement.responses import Responses
+from hidag.measurement.parameters import MeasurementParameters, Responses
 from hidag.measurement.terms import Terms
-from hidag.results.archive import number, read_archive, write_archive
 from hidag.results.fit_result import FitResult
 from hidag.strategy.observed_likelihood.edge_tests import EdgeTest, KnowledgeCost
 from hidag.strategy.problem import StartRecord
 from hidag.structure.graphs import CPDAG
 
+Arrays = dict[str, NDArray[Any]]
+
+#: Raised when the layout of saved files changes.
+FORMAT_VERSION = 1
 #: Name of a saved fit in the folder that ``hidag fit --out`` writes.
 FIT_FILE = "result.npz"
 #: Fields of a result that the header holds as they are.
@@ -169,3 +174,78 @@ def _seen_rows(n_items: int, arrays: Mapping[str, NDArray[Any]]) -> MissingnessP
 def _start(record: Mapping[str, Any]) -> StartRecord:
     values = {name: number(record[name]) for name in ("objective", "log_likelihood")}
     return StartRecord(**{**record, **values})
+
+
+def write_archive(
+    path: Path, header: Mapping[str, Any], arrays: Arrays, *, holds: str = "fit"
+) -> None:
+    """Write a zip file of arrays and a JSON header; NaN and infinity become null.
+
+    ``holds`` is the kind of the contents, part of the format name; `read_archive` checks it.
+    """
+    about = {"format": f"hidag-{holds}", "format_version": FORMAT_VERSION, "arrays": list(arrays)}
+    full = {**about, **header}
+    text = json.dumps(without_nan(full), ensure_ascii=False, allow_nan=False).encode("utf-8")
+    # numpy before 2 takes `allow_pickle` as one more array to save, so the check is made here.
+    pickled = [name for name, array in arrays.items() if np.asarray(array).dtype.hasobject]
+    if pickled:
+        raise ValueError(f"arrays of objects would have to be pickled: {', '.join(pickled)}")
+    contents: dict[str, Any] = {"header": np.frombuffer(text, dtype=np.uint8), **arrays}
+    try:
+        with path.open("wb") as stream:
+            np.savez_compressed(stream, **contents)
+    except OSError as error:
+        raise FileError(
+            "result-not-written",
+            "cannot write the result to '{path}': {reason}",
+            {"path": path, "reason": error.strerror or error},
+        ) from error
+
+
+def read_archive(path: Path, *, holds: str = "fit") -> tuple[dict[str, Any], Arrays]:
+    """Return the header and the arrays of a file that `write_archive` wrote."""
+    if not path.exists():
+        raise FileError(
+            "result-not-found",
+            "no result at '{path}': expected a file written by {writer}",
+            path=path,
+            writer="result_.save(path)" if holds == "fit" else f"a {holds}'s save(path)",
+        )
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        header: dict[str, Any] = json.loads(arrays.pop("header").tobytes().decode("utf-8"))
+        if header["format"] != f"hidag-{holds}" or int(header["format_version"]) < 1:
+            raise KeyError("format")
+        # Checksums of a zip file do not cover the names. Early files have no list of them.
+        if header.pop("arrays", list(arrays)) != list(arrays):
+            raise KeyError("arrays")
+    except Exception as error:  # A damaged file can fail in any way a reader knows.
+        raise FileError(
+            "result-damaged",
+            "'{path}' is not a saved hidag {holds}, or it is truncated",
+            {"path": path, "holds": holds},
+            advice="save it again",
+        ) from error
+    if header["format_version"] > FORMAT_VERSION:
+        raise FileError(
+            "result-too-new",
+            "'{path}' was written by a newer hidag (format {found}, this one reads up to {known})",
+            {"path": path, "found": header["format_version"], "known": FORMAT_VERSION},
+            advice=Advice("upgrade", "upgrade hidag to read it"),
+        )
+    return header, arrays
+
+
+def number(value: float | None) -> float:
+    """Return a number of a header, NaN for null."""
+    return float("nan") if value is None else value
+
+
+def without_nan(value: Any) -> Any:
+    """Return a value with null in place of numbers that are not finite: JSON has no NaN."""
+    if isinstance(value, Mapping):
+        return {key: without_nan(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [without_nan(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -146,15 +146,7 @@ def _model_tables(parents: Parents, rng: np.random.Generator) -> list[NDArray[np
 
 
 def design_law(model: str, *, design: Design = "text", rng: Seed = None) -> NetworkLaw:
-    """Return the latent network of one of the paper's models with random tables.
-
-    Parameters
-    ----------
-    model : str
-        A key of ``GRAPHS``.
-    design : {"text", "research-code"}
-    rng : int, SeedSequence, Generator or None
-    """
+    """Return the latent network of one of the paper's models, by its key in ``GRAPHS``."""
     if model not in GRAPHS:
         raise invalid_setting("model", Choices(tuple(GRAPHS)), model)
     if design not in COEFFICIENTS:
@@ -191,15 +183,10 @@ def make_truth(
         Bernoulli items keep their centre.
     q_matrix : array of 0 and 1, shape (J, K)
     family : str or sequence of str, length J
-        One family for all items, or one for each.
     coefficients : {"text", "research-code"}
         They differ for Bernoulli items only: (intercept, sum of slopes) is (1, 2) or (-1, 3).
-    slope_ratio : float
-        Ratio of successive slopes of an item; 1 makes them equal, as in the paper.
-    dispersion : float
-        Variance of gaussian items and of the logarithm of lognormal items.
-    rng : int, SeedSequence, Generator or None
-        Used only if the slopes are unequal.
+    slope_ratio, dispersion, rng
+        As in `design`.
     """
     q = np.asarray(q_matrix, dtype=np.int8)
     families = (family,) * len(q) if isinstance(family, str) else tuple(family)

@@ -40,12 +40,7 @@ def tree_dag(n_latents: int, branching: int = 2) -> DAG:
 def random_dag(n_latents: int, average_parents: float, *, rng: Seed = None) -> DAG:
     """Return a random DAG with a random order, each pair adjacent with the same probability.
 
-    Parameters
-    ----------
-    n_latents : int
-    average_parents : float
-        Expected number of edges divided by ``n_latents``; at most (n_latents - 1) / 2.
-    rng : int, SeedSequence, Generator or None
+    ``average_parents``, at most (n_latents - 1) / 2, is the expected number of edges per latent.
     """
     most = (n_latents - 1) / 2
     if not 0 <= average_parents <= most:
@@ -114,13 +109,8 @@ def random_law(
 def banded_q(n_latents: int, bandwidth: int) -> NDArray[np.int8]:
     """Return the paper's Q-matrix, shape (3K, K): a band stacked on two identity matrices.
 
-    Parameters
-    ----------
-    n_latents : int
-        K.
-    bandwidth : int
-        Item j of the band measures the latents at distance at most ``bandwidth`` from j. 1 is the
-        paper's Q1, 2 its Q2.
+    Item j of the band measures the latents at distance at most ``bandwidth`` from j: 1 is the
+    paper's Q1, 2 its Q2.
     """
     if n_latents < 1 or bandwidth < 0:
         raise SettingError(
@@ -148,16 +138,6 @@ def random_q(
     Pure items (one latent each) come last and cycle through the latents, so that their numbers
     differ by at most one. The other items measure 2 to ``max_parents`` latents, the first of which
     cycles likewise.
-
-    Parameters
-    ----------
-    n_items, n_latents : int
-        J and K, J >= K.
-    pure_share : float
-        Share of pure items, rounded to whole items.
-    max_parents : int
-        Largest number of latents an item measures.
-    rng : int, SeedSequence, Generator or None
     """
     if n_items < n_latents:
         raise SettingError(
@@ -187,16 +167,8 @@ def spread_slopes(
 ) -> NDArray[np.float64]:
     """Return loadings, shape (J, K), whose sum over the latents of an item is ``total``.
 
-    Parameters
-    ----------
-    q_matrix : array of 0 and 1, shape (J, K)
-    total : float or array, shape (J,)
-        Sum of the slopes of an item.
-    ratio : float
-        Ratio of successive slopes of an item: 1 makes them equal, as in the paper; with 2 every
-        subset of an item's latents has a different mean.
-    rng : int, SeedSequence, Generator or None
-        Assigns slopes to latents; not used if ``ratio`` is 1.
+    ``ratio`` is that of successive slopes of an item: 1 makes them equal, as in the paper; with 2
+    every subset of an item's latents has a different mean. ``rng`` assigns slopes to latents.
     """
     q = np.asarray(q_matrix)
     if ratio <= 0:

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from hidag.exceptions import FileError, HidagError, Setting, SettingError, invalid_setting
 from hidag.latent.laws import NetworkLaw
 from hidag.latent.state_space import StateSpace
-from hidag.measurement.families.base import Family
-from hidag.measurement.families.registry import family_named
+from hidag.measurement.families.base import Family, family_named
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.terms import Terms
 from hidag.structure.graphs import CPDAG, DAG
@@ -297,16 +296,7 @@ def _check_means(
 
 @dataclass(frozen=True)
 class Simulation:
-    """Data drawn from a truth.
-
-    Attributes
-    ----------
-    X : ndarray of float64, shape (N, J)
-        The items; NaN where a cell is missing.
-    states : ndarray of uint8, shape (N, K)
-        The latent states, which no estimator may see.
-    truth : Truth
-    """
+    """Data drawn from a truth: items ``X`` (N, J), NaN if missing, and latent ``states`` (N, K)."""
 
     X: Floats
     states: NDArray[np.uint8]
@@ -326,10 +316,6 @@ def simulate(truth: Truth, n_samples: int, *, rng: Seed = None, missing: float =
     missing : float
         Probability that a cell is missing completely at random. The observed cells are the same
         as those drawn with ``missing=0``.
-
-    Returns
-    -------
-    Simulation
     """
     if n_samples < 1:
         raise invalid_setting("n_samples", "at least 1", n_samples)

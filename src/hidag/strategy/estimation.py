@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.data.missingness_patterns import canonical_order, collapse_rows
+from hidag.data.rows import canonical_order, collapse_rows
 from hidag.em.design_data import WorkingData
 from hidag.em.m_step import Basis, allowed_coefficients
 from hidag.em.problem import Schedule

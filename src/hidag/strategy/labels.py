@@ -13,7 +13,7 @@ from hidag.em.design_data import WorkingData, weighted_mean_and_sd
 from hidag.em.em import Estimate
 from hidag.latent.laws import NetworkLaw
 from hidag.latent.state_space import StateSpace
-from hidag.measurement.families.registry import family_named
+from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import MeasurementParameters, order_levels
 from hidag.strategy.problem import StageOne
 from hidag.structure.graphs import CPDAG, DAG

@@ -1,4 +1,4 @@
-"""Named graphs and their conversion to other formats.
+"""Conversion of named graphs from and to other formats.
 
 Text formats are JSON, Graphviz DOT, GML and Tetrad; objects are networkx graphs, data frames,
 causal-learn matrices and pgmpy graphs.
@@ -9,19 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from functools import cached_property
-from importlib import import_module
 from typing import Any, Self
 
 import networkx as nx
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from hidag.exceptions import Advice, Choices, GraphError, MissingPackageError, invalid_setting
-from hidag.structure.dot_format import dot_quote, read_dot
-from hidag.structure.orientation import MixedGraph, find_cycle, find_v_structures
-
-Edges = list[tuple[str, str]]
+from hidag.exceptions import Advice, Choices, GraphError, import_extra, invalid_setting
+from hidag.structure.mixed_graphs import Edges, NamedGraph, check_square, edges_to_adjacency
 
 _JSON_FORMAT = "hidag-graph"
 _JSON_VERSION = 1
@@ -30,189 +25,14 @@ _TETRAD_EDGE = re.compile(r"^\s*(?:\d+\.)?\s*(\S+)\s+([<o-][-o][o>-])\s+(\S+)")
 
 #: Endpoint marks of causal-learn.
 _TAIL, _ARROW = -1, 1
-
-
-def _check_square(matrix: ArrayLike, what: str) -> NDArray[Any]:
-    out = np.asarray(matrix)
-    if out.ndim != 2 or out.shape[0] != out.shape[1]:
-        raise GraphError(
-            "matrix-not-square",
-            "{what} must be square, got shape {shape}",
-            {"what": what, "shape": out.shape},
-        )
-    return out
-
-
-def _check_adjacency(adjacency: ArrayLike) -> NDArray[np.int8]:
-    given = _check_square(adjacency, "an adjacency matrix")
-    if given.size and not np.isin(given, (0, 1)).all():
-        raise GraphError("adjacency-not-binary", "an adjacency matrix must contain only 0 and 1")
-    out = np.array(given, dtype=np.int8)
-    if out.diagonal().any():
-        raise GraphError(
-            "self-loop",
-            "variable {variable} has an edge to itself; the diagonal of an adjacency matrix must "
-            "be 0",
-            variable=int(np.argmax(out.diagonal())),
-        )
-    out.setflags(write=False)
-    return out
-
-
-def _check_names(names: Sequence[str] | None, n_variables: int) -> tuple[str, ...]:
-    if names is None:
-        return tuple(f"Z{k + 1}" for k in range(n_variables))
-    out = tuple(str(name) for name in names)
-    if len(out) != n_variables:
-        raise GraphError(
-            "wrong-number-of-names",
-            "{expected} variables need {expected} names, got {found}",
-            {"expected": n_variables, "found": len(out)},
-        )
-    if len(set(out)) != len(out):
-        name = next(name for name in out if out.count(name) > 1)
-        raise GraphError(
-            "duplicate-name",
-            "names must be unique, but {name!r} occurs {count} times",
-            {"name": name, "count": out.count(name)},
-        )
-    return out
-
-
-def cycle_error(path: Sequence[str], edges: str = "directed edges") -> GraphError:
-    """Return the error about edges that form a cycle, given by the names along it."""
-    return GraphError(
-        "cycle",
-        "the {edges} form a cycle: {path}",
-        {"edges": edges, "path": " -> ".join(path)},
-        advice=Advice("break-cycle", "remove or reverse one of them"),
-    )
-
-
-def parents_to_adjacency(parents: Sequence[Sequence[int]]) -> NDArray[np.int8]:
-    """Return the adjacency matrix, shape (K, K), of a DAG given by its K parent sets."""
-    out = np.zeros((len(parents), len(parents)), dtype=np.int8)
-    for child, causes in enumerate(parents):
-        out[list(causes), child] = 1
-    return out
-
-
-def edges_to_adjacency(
-    names: Sequence[str],
-    directed: Iterable[tuple[str, str]],
-    undirected: Iterable[tuple[str, str]],
-) -> NDArray[np.int8]:
-    """Return the adjacency matrix, shape (K, K), of edges given as pairs of names."""
-    index = {name: k for k, name in enumerate(names)}
-    out = np.zeros((len(index), len(index)), dtype=np.int8)
-    pairs = list(undirected)
-    for a, b in (*directed, *pairs, *((b, a) for a, b in pairs)):
-        for name in (a, b):
-            if name not in index:
-                raise GraphError(
-                    "unknown-variable", "an edge names {name!r}, which is not a variable", name=name
-                )
-        out[index[a], index[b]] = 1
-    return out
-
-
-class NamedGraph:
-    """Immutable graph with names and an adjacency matrix; equality is by content."""
-
-    __slots__ = ("__dict__", "_adjacency", "_names")
-
-    _adjacency: NDArray[np.int8]
-    _names: tuple[str, ...]
-
-    def __init__(self, adjacency: ArrayLike, names: Sequence[str] | None = None) -> None:
-        checked = _check_adjacency(adjacency)
-        object.__setattr__(self, "_adjacency", checked)
-        object.__setattr__(self, "_names", _check_names(names, len(checked)))
-        cycle = find_cycle(checked)
-        if cycle is not None:
-            raise cycle_error([self._names[k] for k in cycle])
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a {type(self).__name__} cannot be changed; build a new one")
-
-    @property
-    def adjacency(self) -> NDArray[np.int8]:
-        """Read-only matrix, shape (K, K): ``a[i, j] = 1`` means i -> j; both 1 means i - j."""
-        return self._adjacency
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the variables, length K."""
-        return self._names
-
-    @property
-    def n_variables(self) -> int:
-        """Number of variables, K."""
-        return len(self._names)
-
-    def _named_pairs(self, where: NDArray[np.bool_]) -> Edges:
-        return [(self._names[i], self._names[j]) for i, j in np.argwhere(where)]
-
-    @property
-    def directed_edges(self) -> Edges:
-        """Pairs (cause, effect) of names, in index order."""
-        return self._named_pairs(self._adjacency > self._adjacency.T)
-
-    @property
-    def undirected_edges(self) -> Edges:
-        """Pairs of names joined by an undirected edge, each once, in index order."""
-        return self._named_pairs(np.triu(self._adjacency & self._adjacency.T) > 0)
-
-    @property
-    def skeleton(self) -> NDArray[np.int8]:
-        """Symmetric matrix, shape (K, K): 1 where two variables are adjacent."""
-        return np.maximum(self._adjacency, self._adjacency.T)
-
-    @property
-    def n_edges(self) -> int:
-        """Number of adjacent pairs."""
-        return int(self.skeleton.sum()) // 2
-
-    @cached_property
-    def _mixed(self) -> MixedGraph:
-        return MixedGraph.from_adjacency(self._adjacency)
-
-    @property
-    def v_structures(self) -> list[tuple[str, str, str]]:
-        """Triples (a, c, b) of names with a -> c <- b and a, b not adjacent, in index order."""
-        return [
-            (self._names[a], self._names[c], self._names[b])
-            for a, c, b in find_v_structures(self._mixed)
-        ]
-
-    def permute(self, order: Sequence[int]) -> Self:
-        """Return the same graph with variable ``order[k]`` in place k."""
-        where = np.asarray(order, dtype=np.int64)
-        if sorted(where.tolist()) != list(range(self.n_variables)):
-            raise GraphError(
-                "invalid-order",
-                "order must contain each of 0..{last} once, got {order}",
-                {"last": self.n_variables - 1, "order": where.tolist()},
-            )
-        return type(self)(
-            self._adjacency[np.ix_(where, where)], tuple(self._names[k] for k in where)
-        )
-
-    def rename(self, names: Sequence[str]) -> Self:
-        """Return the same graph under other names, length K."""
-        return type(self)(self._adjacency, names)
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        assert isinstance(other, NamedGraph)
-        return self._names == other._names and np.array_equal(self._adjacency, other._adjacency)
-
-    def __hash__(self) -> int:
-        return hash((type(self).__name__, self._names, self._adjacency.tobytes()))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (np.array(self._adjacency), self._names)
+#: Keywords that introduce default attributes.
+_DOT_DEFAULTS = ("node", "edge", "graph")
+_DOT_TOKEN = re.compile(
+    r"""\s*(?: (?P<quoted>"(?:\\.|[^"\\])*") | (?P<sign>->|--|[{}\[\];,=])
+    | (?P<word>[^\s{}\[\];,="]+?)(?=->|--|[\s{}\[\];,="]|$) )""",
+    re.VERBOSE | re.DOTALL,
+)
+_DOT_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/|^\s*\#[^\n]*', re.S | re.M)
 
 
 class GraphFormats(NamedGraph):
@@ -262,7 +82,7 @@ class GraphFormats(NamedGraph):
 
     def to_dot(self) -> str:
         """Return Graphviz text; undirected edges have the attribute ``dir=none``."""
-        name = {name: dot_quote(name) for name in self.names}
+        name = {name: _dot_quote(name) for name in self.names}
         lines = [f"  {quoted};" for quoted in name.values()]
         lines += [f"  {name[a]} -> {name[b]};" for a, b in self.directed_edges]
         lines += [f"  {name[a]} -> {name[b]} [dir=none];" for a, b in self.undirected_edges]
@@ -274,7 +94,7 @@ class GraphFormats(NamedGraph):
 
         Subgraphs and ports are not supported.
         """
-        return cls._from_named_edges(*read_dot(text))
+        return cls._from_named_edges(*_read_dot(text))
 
     def to_gml(self) -> str:
         """Return GML text of a directed graph; an undirected edge is written in both directions."""
@@ -372,7 +192,7 @@ class GraphFormats(NamedGraph):
             return columns
         if frame not in ("pandas", "polars"):
             raise invalid_setting("frame", Choices(("pandas", "polars", None)), frame)
-        return _import(frame, "to_frame").DataFrame(columns)
+        return import_extra(frame, "to_frame", "").DataFrame(columns)
 
     @classmethod
     def from_frame(cls, table: Any) -> Self:
@@ -407,7 +227,7 @@ class GraphFormats(NamedGraph):
             if names is None:
                 names = [node.get_name() for node in graph.get_nodes()]
             graph = graph.graph
-        marks = _check_square(graph, "a matrix of endpoints")
+        marks = check_square(graph, "a matrix of endpoints")
         tail = marks == _TAIL
         known = (tail & np.isin(marks.T, (_TAIL, _ARROW))) | ((marks == _ARROW) & tail.T)
         known |= (marks == 0) & (marks.T == 0)
@@ -423,7 +243,7 @@ class GraphFormats(NamedGraph):
 
     def to_pgmpy(self) -> Any:
         """Return a ``pgmpy.base.DAG``, or a ``pgmpy.base.PDAG`` if any edge may be undirected."""
-        base = _import("pgmpy.base", "to_pgmpy")
+        base = import_extra("pgmpy.base", "to_pgmpy", "")
         if type(self).__name__ == "DAG":
             graph = base.DAG(self.directed_edges)
         else:
@@ -444,13 +264,87 @@ class GraphFormats(NamedGraph):
         )
 
 
-def _import(module: str, method: str) -> Any:
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise MissingPackageError(
-            "missing-package",
-            "{use} needs {package}, which is not installed",
-            {"use": method, "package": module.partition(".")[0]},
-            advice=Advice("install-package", "use pip install {package}"),
-        ) from error
+def _dot_quote(name: str) -> str:
+    """Return a name as a quoted DOT identifier."""
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _tokenize(text: str) -> list[tuple[str, bool]]:
+    """Return the tokens, each with whether it is an identifier: keywords are only in quotes."""
+    text = _DOT_COMMENT.sub(lambda m: m[1] or " ", text).strip()
+    out: list[tuple[str, bool]] = []
+    position = 0
+    while position < len(text):
+        found = _DOT_TOKEN.match(text, position)
+        if found is None or found.end() == position:
+            raise GraphError(
+                "invalid-dot",
+                "the DOT text cannot be read from {rest!r} on",
+                rest=text[position : position + 20],
+            )
+        if found["quoted"] is not None:
+            out.append((re.sub(r"\\(.)", r"\1", found["quoted"][1:-1], flags=re.S), True))
+        elif found["sign"] is not None:
+            out.append((found["sign"], False))
+        else:
+            out.append((found["word"], found["word"].lower() not in _DOT_DEFAULTS))
+        position = found.end()
+    return out
+
+
+def _read_attributes(tokens: list[tuple[str, bool]], i: int) -> tuple[dict[str, str], int]:
+    """Return the attributes in brackets at token i, and the index of the token after them."""
+    attributes: dict[str, str] = {}
+    while tokens[i] == ("[", False):
+        i += 1
+        while tokens[i] != ("]", False):
+            if tokens[i + 1] == ("=", False):
+                attributes[tokens[i][0]] = tokens[i + 2][0]
+                i += 2
+            i += 1
+        i += 1
+    return attributes, i
+
+
+def _read_dot(text: str) -> tuple[list[str], Edges, Edges]:
+    """Return names, directed and undirected edges of DOT text."""
+    tokens = _tokenize(text)
+    opening = next((i for i, token in enumerate(tokens) if token == ("{", False)), None)
+    if opening is None or tokens[-1] != ("}", False):
+        raise GraphError("not-a-graph", "the text is not a DOT graph: it lacks { or }")
+    names: dict[str, None] = {}
+    directed: Edges = []
+    undirected: Edges = []
+    i = opening + 1
+    while i < len(tokens) - 1:
+        word, is_name = tokens[i]
+        is_default = not is_name and word.lower() in _DOT_DEFAULTS
+        i += 1
+        if not is_name and not is_default:
+            if word in ("{", "}"):
+                raise GraphError(
+                    "dot-subgraph",
+                    "subgraphs in DOT text are not supported",
+                    advice="write the edges one by one",
+                )
+            continue
+        chain, signs = [word], []
+        while tokens[i] in (("->", False), ("--", False)):
+            signs.append(tokens[i][0])
+            chain.append(tokens[i + 1][0])
+            i += 2
+        if tokens[i] == ("=", False):  # an attribute of the graph
+            i += 2
+            continue
+        attributes, i = _read_attributes(tokens, i)
+        if is_default and not signs:
+            continue
+        names.update(dict.fromkeys(chain))
+        for a, sign, b in zip(chain[:-1], signs, chain[1:], strict=True):
+            direction = attributes.get("dir", "forward" if sign == "->" else "none")
+            if direction in ("none", "both"):
+                undirected.append((a, b))
+            else:
+                directed.append((b, a) if direction == "back" else (a, b))
+    return list(names), directed, undirected

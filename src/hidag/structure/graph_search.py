@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hidag.exceptions import (
+    Advice,
     Choices,
     DataError,
     GraphError,
@@ -18,10 +19,9 @@ from hidag.exceptions import (
     invalid_setting,
 )
 from hidag.latent.counts import LatentCounts
-from hidag.structure.exact_search import best_dag
 from hidag.structure.graphs import CPDAG, DAG
 from hidag.structure.greedy_search import ClassSearch, ges, xges
-from hidag.structure.knowledge import Knowledge, check_knowledge, orient_by_knowledge
+from hidag.structure.knowledge import FORBIDDEN, Knowledge, check_knowledge, orient_by_knowledge
 from hidag.structure.scores import LeanScore, LocalScore, ScoreCache, graph_score, make_score
 
 #: A custom search: it gets the score, the names and the knowledge, and returns a graph or an
@@ -33,6 +33,8 @@ GraphSearch = Callable[
 #: With at most this many variables the search is exact if equivalent graphs may have different
 #: scores.
 MAX_EXACT_LEAN_VARIABLES = 6
+#: The tables of the exact search have 2^K rows; 12 variables take about one second.
+MAX_EXACT_VARIABLES = 12
 #: Candidate equivalent sample sizes, in rows, when the data choose one.
 EQUIVALENT_SAMPLE_SIZES = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 
@@ -49,10 +51,8 @@ class SearchResult:
         (``graph.is_closed()``).
     score : float
         Score of ``dag``, and of every member if equivalent graphs have equal scores.
-    n_scores : int
-        Local scores computed; 0 for a custom search.
-    n_steps : int
-        Operators applied, including those of rejected trials.
+    n_scores, n_steps : int
+        Local scores computed (0 for a custom search); operators applied, also in rejected trials.
     dag : DAG
         The member that was scored: the best one after an exact search with lean tables.
     """
@@ -151,11 +151,6 @@ def discover(
         Default those of the counts or of a data frame, else ``Z1 .. ZK``.
     max_parents : int, optional
         Bound on the parents that a step of the search gives to a variable.
-
-    Returns
-    -------
-    CPDAG
-        See :class:`SearchResult`.
 
     Notes
     -----
@@ -266,3 +261,89 @@ def choose_sample_size(
         ).score
 
     return max(EQUIVALENT_SAMPLE_SIZES, key=marginal_likelihood)
+
+
+# Exact search.
+
+
+def check_exact_size(n_variables: int) -> None:
+    """Raise if there are more variables than the exact search can handle."""
+    if n_variables > MAX_EXACT_VARIABLES:
+        raise GraphError(
+            "too-many-for-exact-search",
+            "{exact} takes at most {limit} variables, because it lists all their subsets, got "
+            "{found}",
+            advice=Advice("set-option", "use {greedy}", {"greedy": Setting("search", "xges")}),
+            exact=Setting("search", "exact"),
+            limit=MAX_EXACT_VARIABLES,
+            found=n_variables,
+        )
+
+
+def best_dag(
+    cache: ScoreCache,
+    n_variables: int,
+    *,
+    constraints: NDArray[np.uint8] | None = None,
+    required: NDArray[np.int8] | None = None,
+    max_parents: int | None = None,
+) -> NDArray[np.int8]:
+    """Return the adjacency matrix, shape (K, K), of a DAG with the highest score.
+
+    Every DAG has a sink. The best DAG on a set is therefore the best DAG on the set without its
+    sink, plus the best parents of the sink among the rest (Silander and Myllymaki 2006).
+    """
+    check_exact_size(n_variables)
+    sets = np.arange(1 << n_variables, dtype=np.int64)
+    sizes = np.array([int(s).bit_count() for s in sets])
+    best = np.full((n_variables, len(sets)), -np.inf)
+    parents = np.tile(sets, (n_variables, 1))
+    for v in range(n_variables):
+        allowed = sets >> v & 1 == 0
+        if max_parents is not None:
+            allowed &= sizes <= max_parents
+        if constraints is not None:
+            allowed &= sets & _mask((constraints[:, v] & FORBIDDEN) > 0) == 0
+        if required is not None:
+            always = _mask(required[:, v] == 1)
+            allowed &= sets & always == always
+        scored = sets[allowed]
+        if not len(scored):
+            raise GraphError(
+                "too-many-required-parents",
+                "variable {variable} has more required parents than {limit} allows",
+                {"variable": v, "limit": Setting("max_parents", max_parents)},
+            )
+        words = np.zeros((len(scored), cache.n_words), dtype=np.uint64)
+        words[:, 0] = scored.astype(np.uint64)
+        best[v, allowed] = cache.many(np.full(len(scored), v, dtype=np.int64), words)
+        # From "exactly these parents" to "the best among these candidates", one bit at a time.
+        for k in range(n_variables):
+            larger = sets[sets >> k & 1 == 1]
+            smaller = larger ^ (1 << k)
+            better = best[v, smaller] >= best[v, larger]
+            best[v, larger[better]] = best[v, smaller[better]]
+            parents[v, larger[better]] = parents[v, smaller[better]]
+    total = np.full(len(sets), -np.inf)
+    total[0] = 0.0
+    sink = np.full(len(sets), -1, dtype=np.int64)
+    for size in range(1, n_variables + 1):
+        of_size = sets[sizes == size]
+        for v in range(n_variables):
+            has_v = of_size[of_size >> v & 1 == 1]
+            rest = has_v ^ (1 << v)
+            value = total[rest] + best[v, rest]
+            better = value > total[has_v]
+            total[has_v[better]] = value[better]
+            sink[has_v[better]] = v
+    out = np.zeros((n_variables, n_variables), dtype=np.int8)
+    left = len(sets) - 1
+    while left:
+        v = int(sink[left])
+        left ^= 1 << v
+        out[:, v] = int(parents[v, left]) >> np.arange(n_variables) & 1
+    return out
+
+
+def _mask(members: NDArray[np.bool_]) -> int:
+    return sum(1 << int(k) for k in np.flatnonzero(members))

@@ -10,24 +10,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hidag.exceptions import GraphError
-from hidag.structure.graph_io import (
-    GraphFormats,
-    cycle_error,
-    edges_to_adjacency,
-    parents_to_adjacency,
-)
-from hidag.structure.orientation import (
+from hidag.structure.graph_io import GraphFormats
+from hidag.structure.mixed_graphs import (
     MixedGraph,
     apply_meek_rules,
     bits,
+    cycle_error,
     dag_to_cpdag,
+    edges_to_adjacency,
     extend_to_dag,
+    parents_to_adjacency,
     topological_order,
 )
 
 
 class DAG(GraphFormats):
-    """A directed acyclic graph with names.
+    """A directed acyclic graph; a cycle raises a GraphError that names it.
 
     Parameters
     ----------
@@ -35,11 +33,6 @@ class DAG(GraphFormats):
         ``adjacency[i, j] = 1`` means i -> j.
     names : sequence of str, length K, optional
         Default ``Z1 .. ZK``.
-
-    Raises
-    ------
-    GraphError
-        If the edges form a cycle (the message names it), or a shape is wrong.
     """
 
     def __init__(self, adjacency: ArrayLike, names: Sequence[str] | None = None) -> None:
@@ -96,11 +89,6 @@ class CPDAG(GraphFormats):
         ``a[i, j] = 1, a[j, i] = 0`` means i -> j; both 1 means i - j.
     names : sequence of str, length K, optional
         Default ``Z1 .. ZK``.
-
-    Raises
-    ------
-    GraphError
-        If the directed edges form a cycle, or a shape is wrong.
     """
 
     @classmethod
@@ -121,8 +109,7 @@ class CPDAG(GraphFormats):
     def is_closed(self) -> bool:
         """Return whether there is a member and the Meek rules direct no further edge.
 
-        This is the validity check of a result with background knowledge; every completed graph
-        passes it too.
+        Every completed graph passes, and every result with background knowledge.
         """
         closed = apply_meek_rules(self._mixed.copy())
         return (
@@ -130,10 +117,8 @@ class CPDAG(GraphFormats):
         )
 
     def to_dag(self) -> DAG:
-        """Return one member: same edges, directions and v-structures.
-
-        Which member depends on the order of the variables; use :meth:`sample_member` for one
-        that does not.
+        """Return one member, which depends on the order of the variables; see
+        :meth:`sample_member`.
         """
         dag = extend_to_dag(self._mixed)
         if dag is None:
@@ -145,11 +130,7 @@ class CPDAG(GraphFormats):
         return DAG(dag, self.names)
 
     def members(self, limit: int | None = None) -> list[DAG]:
-        """Return the member DAGs, at most ``limit`` of them.
-
-        The number of members grows very fast with undirected edges; :meth:`n_members` counts
-        without listing.
-        """
+        """Return the member DAGs, at most ``limit``; there may be very many (:meth:`n_members`)."""
         self.to_dag()  # raises if there is none
         return [DAG(a, self.names) for a in list_members(self._mixed, limit)]
 
@@ -258,11 +239,7 @@ def _count_all(graph: MixedGraph, components: Iterable[int], known: dict[int, in
 
 
 def count_members(graph: MixedGraph, *, completed: bool) -> int:
-    """Return the number of members.
-
-    In a completed graph components are counted by recursion; with directions from background
-    knowledge their orientations are enumerated.
-    """
+    """Return the number of members: by recursion if completed, else by listing orientations."""
     closed = apply_meek_rules(graph.copy())
     components = _components(closed.neighbours, (1 << graph.n) - 1)
     if completed:

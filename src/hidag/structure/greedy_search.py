@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hidag.kernels import equivalence_classes, graph_operators, graph_sets
 from hidag.structure.knowledge import ADJACENT, FORBIDDEN
-from hidag.structure.orientation import MixedGraph, bits
+from hidag.structure.mixed_graphs import MixedGraph, bits
 from hidag.structure.scores import ScoreCache
 
 #: Kinds of operators, as bit sets.
@@ -61,10 +61,8 @@ class SearchState:
     ----------
     graph : ndarray of uint64, shape (5, K, n_words)
         Bit sets of the class as the kernels store it.
-    score : float
     gains : ndarray, shape (K, K)
         Best gain for each pair; stale where ``stale`` is 1.
-    stale, stale_rows : ndarray of uint8, shapes (K, K) and (K,)
     row_best, row_x : ndarray, shape (3, K)
         Best gain and its x for each y, by kind of operator.
     """
@@ -128,7 +126,6 @@ class ClassSearch:
 
         Variables are ranked by their scores without parents and with each single parent, sorted.
         Ranks break exact ties, so that a permutation of the columns only permutes the result.
-        Variables of equal rank are ordered by column.
         """
         n = self.n_variables
         nodes = np.repeat(np.arange(n, dtype=np.int64), n)
@@ -225,18 +222,9 @@ class ClassSearch:
     def best_gains(
         self, state: SearchState, pairs: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
-        """Return the best gain of each pair (x, y) and its set C; gains may be negative.
+        """Return the best gain of each pair (x, y), shape (n,), and its set C, shape (n, n_words).
 
-        Parameters
-        ----------
-        state : SearchState
-        pairs : ndarray of int64, shape (n, 2)
-
-        Returns
-        -------
-        gains : ndarray, shape (n,)
-            Minus infinity for a pair without a valid set.
-        sets : ndarray of uint64, shape (n, n_words)
+        Gains may be negative; minus infinity for a pair without a valid set.
         """
         cache = self.cache
         pairs = np.ascontiguousarray(pairs)

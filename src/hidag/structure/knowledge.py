@@ -11,8 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.exceptions import GraphError, invalid_setting
-from hidag.structure.graph_io import cycle_error
-from hidag.structure.orientation import MixedGraph, apply_meek_rules, bits, find_cycle, reachable
+from hidag.structure.mixed_graphs import (
+    MixedGraph,
+    apply_meek_rules,
+    bits,
+    cycle_error,
+    find_cycle,
+    reachable,
+)
 
 #: Bits of the constraint matrix: i -> j is forbidden; i and j must be adjacent.
 FORBIDDEN = 1
@@ -52,13 +58,7 @@ class Knowledge:
     hierarchy: Sequence[tuple[Variable, Variable]] = field(default_factory=tuple)
 
     def constraints(self, names: Sequence[str]) -> NDArray[np.uint8]:
-        """Return the constraint matrix, shape (K, K): bits ``FORBIDDEN`` and ``ADJACENT``.
-
-        Raises
-        ------
-        GraphError
-            If the knowledge contradicts itself or names an unknown variable.
-        """
+        """Return the constraint matrix, shape (K, K): bits ``FORBIDDEN`` and ``ADJACENT``."""
         n = len(names)
         out = np.zeros((n, n), dtype=np.uint8)
         for i, j in self._pairs("forbidden", names):
@@ -115,14 +115,10 @@ class Knowledge:
         return out
 
     def reindex(self, names: Sequence[str], variables: Sequence[int] | None = None) -> Knowledge:
-        """Return the knowledge about some of the variables, by their new indices.
+        """Return the knowledge about some of the variables, by their indices in ``variables``.
 
-        Parameters
-        ----------
-        names : sequence of str, length K
-        variables : sequence of int, optional
-            Old indices of the variables in their new order; default all. A directed path through
-            dropped variables becomes an edge, or a prerequisite, between its ends.
+        A directed path through dropped variables becomes an edge, or a prerequisite, between its
+        ends.
         """
         order = range(len(names)) if variables is None else variables
         place = {int(k): new for new, k in enumerate(order)}
@@ -153,13 +149,7 @@ class Knowledge:
 
     @classmethod
     def from_dict(cls, content: object) -> Knowledge:
-        """Return the knowledge of :meth:`to_dict`, for instance from a JSON file.
-
-        Raises
-        ------
-        GraphError
-            If it contains anything else than the four lists.
-        """
+        """Return the knowledge of :meth:`to_dict`, for instance from a JSON file."""
         if not isinstance(content, Mapping) or not set(content) <= set(PARTS):
             found = sorted(map(str, content)) if isinstance(content, Mapping) else content
             raise _invalid("knowledge", f"a dict of the lists {', '.join(PARTS)}", found)
@@ -245,13 +235,7 @@ def admits_complete_dag(knowledge: Knowledge, names: Sequence[str]) -> bool:
 def orient_by_constraints(
     cpdag: NDArray[np.int8], constraints: NDArray[np.uint8]
 ) -> NDArray[np.int8] | None:
-    """Return the closed graph of the members that satisfy the constraints, or None without any.
-
-    Parameters
-    ----------
-    cpdag : ndarray of int8, shape (K, K)
-    constraints : ndarray of uint8, shape (K, K)
-    """
+    """Return the closed graph (K, K) of the members that satisfy the constraints, or None."""
     graph = MixedGraph.from_adjacency(cpdag)
     for i in range(graph.n):
         for j in bits(graph.neighbours[i]):

@@ -75,15 +75,7 @@ def graph_score(score: LocalScore, parents: Iterable[tuple[int, ...]]) -> float:
 
 
 class CountBasedScore:
-    """Base class of scores of weighted counts.
-
-    Parameters
-    ----------
-    counts : LatentCounts
-    kind : "bdeu" or "bic"
-    equivalent_sample_size : float
-        Weight of the BDeu prior, in rows; not used by BIC.
-    """
+    """Base class of scores of weighted counts, "bdeu" (with its prior weight in rows) or "bic"."""
 
     def __init__(
         self, counts: LatentCounts, kind: str = "bdeu", equivalent_sample_size: float = 1.0
@@ -145,14 +137,7 @@ class CountScore(CountBasedScore):
     def many(
         self, nodes: NDArray[np.int64], parent_words: NDArray[np.uint64]
     ) -> NDArray[np.float64]:
-        """Return many local scores, shape (n,).
-
-        Parameters
-        ----------
-        nodes : ndarray of int64, shape (n,)
-        parent_words : ndarray of uint64, shape (n, n_words)
-            Bit sets of the parents, 64 variables to a word, the lowest bit first.
-        """
+        """Return local scores (n,) of nodes (n,) with bit sets of parents (n, n_words)."""
         values: NDArray[np.float64] = local_scores.score_many(
             local_scores.BDEU if self.kind == "bdeu" else local_scores.BIC,
             nodes,
@@ -214,13 +199,8 @@ class LeanScore(CountBasedScore):
     With several levels unrestricted tables have so many parameters that BIC rejects weak edges.
     Where a lean table fits as well, only its parameters are counted. Markov equivalent DAGs need
     not have equal scores, because the reverse of a lean table may not be lean; a search returns the
-    equivalence class of the best DAG.
-
-    Parameters
-    ----------
-    counts : LatentCounts
-    possible : ndarray of bool, one axis per variable, optional
-        Joint states that may occur; default all.
+    equivalence class of the best DAG. ``possible``, one axis per variable, has the joint states
+    that may occur.
     """
 
     def __init__(self, counts: LatentCounts, possible: NDArray[np.bool_] | None = None) -> None:
@@ -245,16 +225,8 @@ class LeanScore(CountBasedScore):
 class StructuralZeroScore(CountBasedScore):
     """BDeu or BIC of counts in which a hierarchy excludes some joint states (structural zeros).
 
-    Excluded cells have no parameters and no prior weight.
-
-    Parameters
-    ----------
-    counts : LatentCounts
-    kind : "bdeu" or "bic"
-    equivalent_sample_size : float
-        Weight of the BDeu prior, in rows; not used by BIC.
-    possible : ndarray of bool, one axis per variable
-        Joint states that may occur; every row is in one of them.
+    Excluded cells have no parameters and no prior weight. ``possible``, one axis per variable, has
+    the joint states that may occur; every row is in one of them.
     """
 
     def __init__(
@@ -351,15 +323,8 @@ def make_score(
 ) -> LocalScore:
     """Return the named score of these counts, or ``score`` itself if it is a score already.
 
-    Parameters
-    ----------
-    score : str or LocalScore
-    counts : LatentCounts
-    equivalent_sample_size : float
-        Weight of the BDeu prior, in rows.
-    knowledge : Knowledge, optional
-        The joint states that its hierarchy excludes are structural zeros, unless a row is in one
-        of them or there are too many joint states to list.
+    The joint states that the hierarchy of ``knowledge`` excludes are structural zeros, unless a row
+    is in one of them or there are too many joint states to list.
     """
     if not isinstance(score, str):
         if not isinstance(score, LocalScore):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from hidag.data.missingness_patterns import canonical_order
+from hidag.data.rows import canonical_order
 from hidag.em.design_data import WorkingData, weighted_mean_and_sd
 from hidag.fitting.information_criteria import information_criteria
 from hidag.initialization.factor_count import pair_correlations

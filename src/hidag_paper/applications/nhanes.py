@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hidag.data.item_types import resolve_families
 from hidag.data.readers import check_file_exists, read_file, read_folder
-from hidag.data.sample_weights import effective_sample_size, select_weighted_rows
+from hidag.data.rows import effective_sample_size, select_weighted_rows
 from hidag.data.table import Observations, read_table
 from hidag.exceptions import DataError, FileError
 from hidag.model_selection.candidates import Table as DataTable

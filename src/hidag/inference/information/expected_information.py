@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from hidag.data.missingness_patterns import MissingnessPatterns
+from hidag.data.rows import MissingnessPatterns
 from hidag.fitting.information_criteria import item_designs
 from hidag.formatting import plural
 from hidag.identifiability.information import ResponseModel
@@ -27,8 +27,7 @@ from hidag.inference.information.item_derivatives import (
     complement,
     information_in_rows,
 )
-from hidag.measurement.families.base import Family
-from hidag.measurement.families.registry import family_named
+from hidag.measurement.families.base import Family, family_named
 from hidag.results import FitResult
 
 Array = NDArray[np.float64]

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.measurement.families.base import Family, normal_base
-from hidag.measurement.families.registry import family_named
+from hidag.measurement.families.base import Family, family_named, normal_base
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.strategy.structural_em import OCCUPIED
 

@@ -31,7 +31,7 @@ from hidag.inference.information.row_scores import (
     row_bases,
 )
 from hidag.latent.laws import NetworkLaw
-from hidag.measurement.families.registry import family_named
+from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import MeasurementParameters
 
 Array = NDArray[np.float64]

@@ -16,7 +16,7 @@ from hidag.inference.information.observed_information import (
     observed_information,
 )
 from hidag.inference.information.row_scores import row_scores
-from hidag.measurement.families.registry import family_named
+from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import MeasurementParameters
 
 Array = NDArray[np.float64]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hidag.inference.information.free_parameters import FreeParameters
 from hidag.inference.information.item_derivatives import base_slopes, response_auxiliary
 from hidag.inference.information.posterior_tables import TreeTables
-from hidag.measurement.families.registry import family_named
+from hidag.measurement.families.base import family_named
 from hidag.measurement.terms import Terms
 from hidag.network_em.junction_tree import CliqueMarginals
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from hidag.measurement.families.base import Family, ItemType, MeanFamily
-from hidag.measurement.families.registry import (
+from hidag.measurement.families.base import (
     ITEM_TYPES,
+    Family,
+    ItemType,
+    MeanFamily,
     default_family,
     family_named,
     family_names,

@@ -1,4 +1,4 @@
-"""Interfaces of item types and response families.
+"""Interfaces of item types and response families, and their registry by name.
 
 Every response family writes its log density as
 
@@ -15,14 +15,16 @@ axis. It broadcasts against ``eta``.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import ClassVar, NamedTuple
+from functools import cache
+from typing import ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.exceptions import Advice, Setting
+from hidag.exceptions import Advice, Setting, SettingError
 from hidag.formatting import format_value
 
 Array = NDArray[np.float64]
@@ -35,14 +37,7 @@ MAX_HALVINGS = 8
 
 
 class ValueProblem(NamedTuple):
-    """Why the values of an item do not suit its type, and what to do.
-
-    Attributes
-    ----------
-    problem : str
-        The values found; completes the sentence "item 'x' has ...".
-    advice : Advice
-    """
+    """What is wrong with an item's values (completes "item 'x' has ..."), and what to do."""
 
     problem: str
     advice: Advice
@@ -51,12 +46,8 @@ class ValueProblem(NamedTuple):
 class AnalyticCondition(NamedTuple):
     """Whether an item type satisfies Assumption 2 of the paper (analytic and identified).
 
-    Attributes
-    ----------
-    verdict : {"holds", "undecided"}
-    reason : str
-    holds_if_positive : bool
-        Whether an undecided condition holds if all linear predictors are positive.
+    ``verdict`` is "holds" or "undecided"; with ``holds_if_positive`` an undecided condition holds
+    if all linear predictors are positive.
     """
 
     verdict: str
@@ -230,15 +221,15 @@ class Family(ItemType, ABC):
     def fit_null(self, mean: Array, variance: Array) -> tuple[Array, Array]:
         """Return approximate predictors and auxiliaries of items without latents.
 
-        Parameters
-        ----------
-        mean, variance : ndarray, shape (n,), or (D, n) with several columns
-            Of the columns.
+        ``mean`` and ``variance`` are those of the columns, shape (n,), or (D, n) with several.
         """
 
-    @abstractmethod
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
-        """Return the size of a typical coefficient, (n,), from the moments of the columns."""
+        """Return the size of a typical coefficient, (n,), from the moments of the columns.
+
+        By default one: log odds and log ratios of means are on a common scale.
+        """
+        return np.ones_like(mean if self.n_columns == 1 else mean[0])
 
     def noise_variance(self, mean: Array) -> Array | None:
         """Return the variance of the predictor given one response, (n,), from means of columns.
@@ -254,16 +245,9 @@ class Family(ItemType, ABC):
     def predictor_effects(self, changes: Array, spread: float, scale: float, mean: Array) -> Array:
         """Return changes of an item's predictor from changes of the linearized response.
 
-        Parameters
-        ----------
-        changes : ndarray
-            In standard deviations of the linearized response.
-        spread : float
-            That standard deviation.
-        scale : float
-            The size of a typical coefficient, the unit of the result.
-        mean : ndarray, shape (), or (D,)
-            Of the columns.
+        ``changes`` are in standard deviations (``spread``) of the linearized response, the result
+        is in units of ``scale``, the size of a typical coefficient; ``mean`` is that of the
+        columns.
         """
         return changes * (spread / scale)
 
@@ -349,12 +333,6 @@ class Family(ItemType, ABC):
         mass : ndarray, shape (n,)
             Rows in ``counts`` per row in ``statistics``: a little above one where an initializer or
             a sampler spreads some mass over all states.
-
-        Returns
-        -------
-        aux : ndarray
-        shift : ndarray, shape (n,)
-            To be added to the intercepts.
         """
 
         def objective(free: Array) -> Array:
@@ -411,18 +389,10 @@ class MeanFamily(Family):
 def maximize_items(
     objective: Callable[[Array], Array], start: Array, lower: float, upper: float, n_steps: int = 2
 ) -> Array:
-    """Return points, shape (n,), at which no objective is lower than at the start.
+    """Return points (n,) within the bounds at which no objective is lower than at the start.
 
     Newton steps with finite differences; a step that does not increase the objective is halved.
-
-    Parameters
-    ----------
-    objective : callable
-        Maps points (n,) to values (n,), one per item.
-    start : ndarray, shape (n,)
-    lower, upper : float
-        Bounds of the points.
-    n_steps : int
+    ``objective`` maps points (n,) to values (n,), one per item.
     """
     here = np.clip(start, lower, upper)
     value = objective(here)
@@ -486,3 +456,116 @@ def describe_invalid(x: Array, invalid: NDArray[np.bool_]) -> str:
     if (odd == odd[0]).all():
         return f"{format_value(odd[0])} {cells}"
     return f"other values {cells}, such as {format_value(odd[0])}"
+
+
+# The registry.
+
+#: Registered classes by name without argument.
+ITEM_TYPES: dict[str, type[ItemType]] = {}
+#: Names of the default types by kind of values: see :func:`default_family`.
+_DEFAULTS: dict[str, str] = {}
+
+_Class = TypeVar("_Class", bound=type[ItemType])
+_PARTS = re.compile(r"([a-z][a-z-]*)\s*(?:\(\s*([^()]*?)\s*\))?\Z")
+
+
+def register(name: str, *, default_for: str | None = None) -> Callable[[_Class], _Class]:
+    """Return a class decorator that registers an item type under a name without argument.
+
+    ``default_for`` is the kind of values for which it is the default, see :func:`default_family`.
+    """
+
+    def add(cls: _Class) -> _Class:
+        ITEM_TYPES[name] = cls
+        if cls.argument_name is None:
+            cls.name = name
+        if default_for is not None:
+            _DEFAULTS[default_for] = name
+        # A class may replace one of the same name, as in a notebook cell that is run again.
+        item_type.cache_clear()
+        family_named.cache_clear()
+        return cls
+
+    return add
+
+
+def default_family(kind: str) -> str:
+    """Return the default item type, without argument, for a kind of values.
+
+    Kinds are "binary", "count", "real", "positive", "grades" and "categories".
+    """
+    return _DEFAULTS[kind]
+
+
+def split_name(name: str) -> tuple[str, str | None]:
+    """Return the name before the parentheses, and the argument in them or None."""
+    parts = _PARTS.match(name)
+    return (name, None) if parts is None else (parts[1], parts[2])
+
+
+def canonical_name(word: str) -> str:
+    """Return a name as typed by a user in lower case, with hyphens, and without aliases."""
+    name, argument = split_name(word.strip().lower().replace("_", "-"))
+    own = next((key for key, cls in ITEM_TYPES.items() if name in cls.aliases), name)
+    return own if argument is None else f"{own}({argument})"
+
+
+def format_argument(number: float) -> str:
+    """Return a number as it stands in the name of a family: the shortest text that reads back."""
+    return str(int(number)) if float(number).is_integer() else repr(float(number))
+
+
+def family_names() -> tuple[str, ...]:
+    """Return the names of all item types; arguments are replaced by their meaning."""
+    return tuple(
+        name if (argument := ITEM_TYPES[name].argument_name) is None else f"{name}({argument})"
+        for name in sorted(ITEM_TYPES)
+    )
+
+
+@cache
+def item_type(name: str) -> ItemType:
+    """Return the item type of a name, such as "poisson", "binomial(20)" or "categorical(3)"."""
+    kind, argument = split_name(name)
+    if kind not in ITEM_TYPES:
+        known = ", ".join(map(repr, family_names()))
+        raise SettingError(
+            "unknown-family", "family must be one of {known}, got {name!r}", known=known, name=name
+        )
+    cls = ITEM_TYPES[kind]
+    if cls.argument_name is None:
+        if argument is None:
+            return cls()
+        text = "family={kind!r} takes no argument in parentheses, got {name!r}"
+        raise SettingError("family-argument", text, {"kind": kind, "name": name})
+    if argument is not None:
+        try:
+            return cls.from_argument(argument)
+        except SettingError:
+            raise
+        except ValueError:
+            pass
+    verb = "needs" if argument is None else "must have"
+    raise SettingError(
+        "family-argument",
+        "family={name!r} {verb} its {argument} in parentheses",
+        {"name": name, "kind": kind, "verb": verb, "argument": cls.argument_name},
+        advice=Advice(
+            "family-argument",
+            "use for instance '{kind}({example})'",
+            {"kind": kind, "example": cls.example_argument},
+        ),
+    ) from None
+
+
+@cache
+def family_named(name: str) -> Family:
+    """Return the response family of a name; a nominal item has no single one."""
+    found = item_type(name)
+    if not isinstance(found, Family):
+        raise SettingError(
+            "not-a-response-family",
+            "family={name!r} consists of several responses; a family of one response is needed",
+            name=name,
+        )
+    return found

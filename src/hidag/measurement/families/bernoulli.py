@@ -13,10 +13,10 @@ from hidag.measurement.families.base import (
     ValueProblem,
     describe_invalid,
     log_normal_density,
+    register,
     softplus,
     use_family,
 )
-from hidag.measurement.families.registry import register
 
 #: Log odds per unit of a probit predictor, where the two curves are closest.
 LOGITS_PER_PROBIT = 1.7
@@ -29,7 +29,6 @@ SMALLEST_LOG_RATE, LARGEST_LOG_RATE = -40.0, 7.0
 class Bernoulli(MeanFamily):
     """``P(X = 1) = 1 / (1 + exp(-eta))``."""
 
-    name = "bernoulli"
     aliases: tuple[str, ...] = ("binary",)
     allowed_values = "0 and 1"
     description = "yes/no answers (0 and 1)"
@@ -46,7 +45,6 @@ class Bernoulli(MeanFamily):
         return (0.0, 1.0)
 
     def find_invalid(self, x: Array) -> ValueProblem | None:
-        """Return the values other than 0 and 1."""
         other = (x != 0) & (x != 1)
         if not other.any():
             return None
@@ -64,7 +62,6 @@ class Bernoulli(MeanFamily):
         return ValueProblem(describe_invalid(x, other), recode)
 
     def possible_values(self) -> Array:
-        """Return 0 and 1."""
         return np.array([0.0, 1.0])
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
@@ -72,7 +69,6 @@ class Bernoulli(MeanFamily):
         return eta, softplus(eta)
 
     def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
-        """Return ``1``, the probability and its variance."""
         p = expit(eta)
         return np.ones_like(eta), p, p * (1.0 - p)
 
@@ -81,31 +77,23 @@ class Bernoulli(MeanFamily):
         return np.zeros_like(x)
 
     def mean(self, eta: Array) -> Array:
-        """Return the probability of a one."""
         return np.asarray(expit(eta))
 
     def predictor(self, mean: Array) -> Array:
-        """Return the log odds."""
         return np.asarray(logit(mean))
 
     def clip_mean(self, mean: Array, epsilon: float) -> Array:
-        """Return means in [epsilon, 1 - epsilon]."""
         return np.clip(mean, epsilon, 1.0 - epsilon)
 
     def predictor_effects(self, changes: Array, spread: float, scale: float, mean: Array) -> Array:
         """Return differences of probabilities p as log odds: divided by p (1 - p)."""
         return changes / max(spread, 0.1)
 
-    def coefficient_scale(self, mean: Array, variance: Array) -> Array:
-        """Return one: log odds are on a common scale."""
-        return np.ones_like(mean)
-
     def second_moment(self, eta: Array, aux: Array) -> Array:
         """Return the mean: zeros and ones are their own squares."""
         return self.mean(eta)
 
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
-        """Return zeros and ones."""
         return (rng.random(np.shape(eta)) < self.mean(eta)).astype(np.float64)
 
 
@@ -113,7 +101,6 @@ class Bernoulli(MeanFamily):
 class BernoulliProbit(Bernoulli):
     """``P(X = 1) = Phi(eta)``, the standard normal distribution function."""
 
-    name = "bernoulli-probit"
     aliases = ("probit",)
     description = "yes/no answers (0 and 1), effects on the probit scale"
     analytic_condition = AnalyticCondition("holds", "the probit link is analytic and one to one")
@@ -131,11 +118,9 @@ class BernoulliProbit(Bernoulli):
         return rising + falling, falling, rising * falling
 
     def mean(self, eta: Array) -> Array:
-        """Return the probability of a one."""
         return np.asarray(ndtr(eta))
 
     def predictor(self, mean: Array) -> Array:
-        """Return the normal quantile."""
         return np.asarray(ndtri(mean))
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
@@ -147,7 +132,6 @@ class BernoulliProbit(Bernoulli):
 class BernoulliCloglog(Bernoulli):
     """``P(X = 1) = 1 - exp(-exp(eta))``: something happened at least once, at rate ``exp(eta)``."""
 
-    name = "bernoulli-cloglog"
     aliases = ("cloglog",)
     description = "whether something happened at least once (0 and 1), effects on the log rate"
     analytic_condition = AnalyticCondition(
@@ -167,9 +151,7 @@ class BernoulliCloglog(Bernoulli):
         return rising, rate, rate * np.exp(-rate) * rising
 
     def mean(self, eta: Array) -> Array:
-        """Return the probability of a one."""
         return np.asarray(-np.expm1(-np.exp(np.minimum(eta, LARGEST_LOG_RATE))))
 
     def predictor(self, mean: Array) -> Array:
-        """Return the log rate."""
         return np.asarray(np.log(-np.log1p(-mean)))

@@ -10,9 +10,9 @@ from hidag.measurement.families.base import (
     Array,
     Family,
     ValueProblem,
+    register,
     use_family,
 )
-from hidag.measurement.families.registry import register
 
 #: Bound of predictors: beyond, shares round to 0 or 1 in floating point.
 LARGEST_LOGIT = 30.0
@@ -26,7 +26,6 @@ class Beta(Family):
     ``log x`` and ``log(1 - x)``.
     """
 
-    name = "beta"
     aliases = ("share", "proportion")
     allowed_values = "numbers strictly between 0 and 1"
     description = "shares between 0 and 1"
@@ -40,7 +39,6 @@ class Beta(Family):
     dispersion_bounds = (1e-8, 1e3)
 
     def find_invalid(self, x: Array) -> ValueProblem | None:
-        """Return the values at or beyond 0 and 1."""
         outside = (x <= 0) | (x >= 1)
         if not outside.any():
             return None
@@ -56,15 +54,12 @@ class Beta(Family):
         )
 
     def to_working(self, x: Array) -> Array:
-        """Return ``log x`` and ``log(1 - x)``."""
         return np.stack([np.log(x), np.log1p(-x)])
 
     def from_working(self, columns: Array) -> Array:
-        """Return the exponential of the first column."""
         return np.asarray(np.exp(columns[0]))
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
-        """Return the two shapes, and the log of the beta function."""
         first, second = self._shapes(eta, aux)
         partition = gammaln(first) + gammaln(second) - gammaln(first + second)
         return np.stack([first, second]), np.asarray(partition)
@@ -78,11 +73,9 @@ class Beta(Family):
         return np.stack([rise, -rise]), np.asarray(falling), np.asarray(information)
 
     def base(self, x: Array, aux: Array) -> Array:
-        """Return ``-log x - log(1 - x)``."""
         return np.asarray(-np.log(x) - np.log1p(-x))
 
     def response_mean(self, eta: Array, aux: Array) -> Array:
-        """Return the mean."""
         return np.asarray(expit(eta))
 
     def fit_null(self, mean: Array, variance: Array) -> tuple[Array, Array]:
@@ -94,7 +87,6 @@ class Beta(Family):
         return eta, np.clip(spread / (odds + 1.0 / odds), 1e-4, 1.0)
 
     def linearize(self, columns: Array) -> Array:
-        """Return the log odds."""
         return np.asarray(columns[0] - columns[1])
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
@@ -102,7 +94,6 @@ class Beta(Family):
         return np.asarray(np.sqrt(variance).sum(axis=0))
 
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
-        """Return beta draws, clipped away from 0 and 1."""
         first, second = self._shapes(eta, aux)
         return np.clip(rng.beta(first, second), 1e-15, 1.0 - 1e-15)
 

@@ -12,10 +12,11 @@ from hidag.measurement.families.base import (
     MeanFamily,
     ValueProblem,
     describe_invalid,
+    format_argument,
+    register,
     softplus,
     use_family,
 )
-from hidag.measurement.families.registry import format_argument, register
 
 
 @register("binomial")
@@ -38,7 +39,6 @@ class Binomial(MeanFamily):
 
     @classmethod
     def from_number(cls, number: float) -> Binomial:
-        """Return the family for that many trials."""
         if not (number.is_integer() and number >= 1):
             raise SettingError(
                 "family-argument",
@@ -48,7 +48,6 @@ class Binomial(MeanFamily):
         return cls(number)
 
     def find_invalid(self, x: Array) -> ValueProblem | None:
-        """Return the values that are not numbers of successes."""
         other = (x < 0) | (x > self.n_trials) | (x != np.floor(x))
         if not other.any():
             return None
@@ -69,7 +68,6 @@ class Binomial(MeanFamily):
         )
 
     def possible_values(self) -> Array:
-        """Return 0 to the number of trials."""
         return np.arange(self.n_trials + 1.0)
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
@@ -77,35 +75,26 @@ class Binomial(MeanFamily):
         return eta, self.n_trials * softplus(eta)
 
     def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
-        """Return ``1``, the mean and the variance."""
         p = expit(eta)
         return np.ones_like(eta), self.n_trials * p, self.n_trials * p * (1.0 - p)
 
     def base(self, x: Array, aux: Array) -> Array:
-        """Return the log binomial coefficient."""
         n = self.n_trials
         return np.asarray(gammaln(n + 1.0) - gammaln(x + 1.0) - gammaln(n - x + 1.0))
 
     def mean(self, eta: Array) -> Array:
-        """Return the expected number of successes."""
         return np.asarray(self.n_trials * expit(eta))
 
     def predictor(self, mean: Array) -> Array:
-        """Return the log odds of a success."""
         return np.asarray(logit(mean / self.n_trials))
 
     def clip_mean(self, mean: Array, epsilon: float) -> Array:
-        """Return means at distance ``epsilon`` from 0 and from the number of trials."""
         return np.clip(mean, epsilon, self.n_trials - epsilon)
 
     def predictor_effects(self, changes: Array, spread: float, scale: float, mean: Array) -> Array:
         """Return differences of successes as log odds: divided by n p (1 - p)."""
         p = float(mean) / self.n_trials
         return changes * (spread / max(self.n_trials * p * (1.0 - p), 0.1))
-
-    def coefficient_scale(self, mean: Array, variance: Array) -> Array:
-        """Return one: log odds are on a common scale."""
-        return np.ones_like(mean)
 
     def noise_variance(self, mean: Array) -> Array:
         """Return the inverse of the information of all trials about the log odds."""
@@ -118,5 +107,4 @@ class Binomial(MeanFamily):
         return np.asarray(mean * (1.0 + (n - 1.0) * mean / n))
 
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
-        """Return numbers of successes."""
         return rng.binomial(int(self.n_trials), expit(eta)).astype(np.float64)

@@ -17,8 +17,9 @@ from hidag.measurement.families.base import (
     ItemType,
     ValueProblem,
     describe_invalid,
+    format_argument,
+    register,
 )
-from hidag.measurement.families.registry import format_argument, register
 
 
 @register("categorical", default_for="categories")
@@ -83,11 +84,9 @@ class Categorical(ItemType):
         return tuple(sorted(self.order))
 
     def possible_values(self) -> Array:
-        """Return the categories, ascending."""
         return np.array(self.categories)
 
     def find_invalid(self, x: Array) -> ValueProblem | None:
-        """Return the values that are none of the categories."""
         other = ~np.isin(x, self.order)
         if not other.any():
             return None

@@ -14,11 +14,12 @@ from hidag.measurement.families.base import (
     Array,
     Family,
     ValueProblem,
+    format_argument,
     log_normal_density,
     normal_base,
+    register,
 )
 from hidag.measurement.families.gaussian import find_nonpositive
-from hidag.measurement.families.registry import format_argument, register
 
 #: Relative rounding error of a limit after a conversion of units.
 _ROUNDING = 1e-9
@@ -55,7 +56,6 @@ class CensoredLognormal(Family):
 
     @classmethod
     def from_number(cls, number: float) -> CensoredLognormal:
-        """Return the family for that limit."""
         if not (np.isfinite(number) and number > 0):
             raise SettingError(
                 "family-argument",
@@ -66,11 +66,9 @@ class CensoredLognormal(Family):
         return cls(number)
 
     def find_invalid(self, x: Array) -> ValueProblem | None:
-        """Return the values that are not positive."""
         return find_nonpositive(x)
 
     def find_unfittable(self, x: Array) -> ValueProblem | None:
-        """Return that all times are censored."""
         if len(x) and x.min() >= self.limit:
             advice = "put the limit in the units of the item in parentheses"
             return ValueProblem(
@@ -95,21 +93,17 @@ class CensoredLognormal(Family):
         )
 
     def as_observed(self, x: Array) -> Array:
-        """Return the times, censored at the limit."""
         return np.minimum(x, self.limit)
 
     def to_working(self, x: Array) -> Array:
-        """Return the logarithm relative to the limit, and one where censored."""
         censored = x >= self.limit
         logged = np.log(x) - self._log_limit
         return np.stack([np.where(censored, 0.0, logged), censored.astype(np.float64)])
 
     def from_working(self, columns: Array) -> Array:
-        """Return the times; the limit where censored."""
         return np.where(columns[1] == 1, self.limit, np.exp(columns[0] + self._log_limit))
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
-        """Return the Gaussian parts, and their correction where censored."""
         distance = eta - self._log_limit
         slope = distance / aux
         partition = 0.5 * distance * slope
@@ -117,7 +111,6 @@ class CensoredLognormal(Family):
         return np.stack([slope, partition + beyond]), partition
 
     def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
-        """Return the slopes and the information."""
         root = np.sqrt(aux)
         distance = (eta - self._log_limit) / root
         falling = distance / root
@@ -134,12 +127,10 @@ class CensoredLognormal(Family):
         return np.where(x >= self.limit, 0.0, normal_base(logged, aux) - np.log(x))
 
     def working_base(self, x: Array, aux: Array) -> Array:
-        """Return the Gaussian base of ``log(x / limit)``; zero where censored."""
         # Without the Jacobian, censored and uncensored times compare in any unit of time.
         return self.base(x, aux) + np.where(x >= self.limit, 0.0, np.log(x))
 
     def moment_label(self, item: str) -> str:
-        """Return the label of the observed time."""
         return f"min({item}, {format_argument(self.limit)})"
 
     def log_density_moments(self, eta: float, aux: Array) -> tuple[float, float]:
@@ -164,7 +155,6 @@ class CensoredLognormal(Family):
         return np.array([often.sum(), often @ squares, often @ logged])
 
     def base_sums(self, statistics: Sequence[Array], aux: Array) -> Array:
-        """Return the sums of ``base``."""
         n, squares, logs = np.stack(statistics, axis=1)
         return np.asarray(-0.5 * (squares / aux + n * np.log(2.0 * np.pi * aux)) - logs)
 
@@ -181,14 +171,11 @@ class CensoredLognormal(Family):
         return self._log_limit + mean[0] * (2.0 - stretch), np.maximum(variance[0], 1e-6) * stretch
 
     def linearize(self, columns: Array) -> Array:
-        """Return the logarithm, at most that of the limit."""
         return np.asarray(columns[0])
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
-        """Return the standard deviation of the observed logarithms."""
         return np.asarray(np.sqrt(variance[0]))
 
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
-        """Return times, censored at the limit."""
         times = np.exp(eta + np.sqrt(aux) * rng.standard_normal(np.shape(eta)))
         return np.minimum(times, self.limit)

@@ -12,10 +12,10 @@ from hidag.measurement.families.base import (
     Family,
     MeanFamily,
     ValueProblem,
+    register,
     softplus,
     use_family,
 )
-from hidag.measurement.families.registry import register
 
 #: Bound of linear predictors on the log scale; larger means would overflow.
 LARGEST_LOG_MEAN = 40.0
@@ -53,35 +53,25 @@ class LogMeanCounts(MeanFamily):
     largest_simulated_predictor = LARGEST_SIMULATED_LOG_MEAN
 
     def find_invalid(self, x: Array) -> ValueProblem | None:
-        """Return the values that are not counts."""
         return find_no_counts(x)
 
     def mean(self, eta: Array) -> Array:
-        """Return ``exp(eta)``."""
         return np.exp(np.minimum(eta, LARGEST_LOG_MEAN))
 
     def predictor(self, mean: Array) -> Array:
-        """Return the logarithm of the mean."""
         return np.log(mean)
 
     def clip_mean(self, mean: Array, epsilon: float) -> Array:
-        """Return means of at least epsilon."""
         return np.maximum(mean, epsilon)
 
     def linearize(self, columns: Array) -> Array:
-        """Return ``log(x + 1/2)``."""
         return np.log(columns + 0.5)
-
-    def coefficient_scale(self, mean: Array, variance: Array) -> Array:
-        """Return one: log ratios of means are on a common scale."""
-        return np.ones_like(mean)
 
 
 @register("poisson", default_for="count")
 class Poisson(LogMeanCounts):
     """``E X = exp(eta)``."""
 
-    name = "poisson"
     aliases: tuple[str, ...] = ("count", "counts")
     description = "counts"
     analytic_condition = AnalyticCondition(
@@ -95,12 +85,10 @@ class Poisson(LogMeanCounts):
         return np.minimum(eta, LARGEST_LOG_MEAN), self.mean(eta)
 
     def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
-        """Return ``1``, the mean and the variance, which is the mean."""
         mean = self.mean(eta)
         return np.ones_like(eta), mean, mean
 
     def base(self, x: Array, aux: Array) -> Array:
-        """Return ``-log x!``."""
         return np.asarray(-gammaln(x + 1.0))
 
     def noise_variance(self, mean: Array) -> Array:
@@ -108,7 +96,6 @@ class Poisson(LogMeanCounts):
         return np.asarray(1.0 / np.maximum(mean, SMALLEST_MEAN))
 
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
-        """Return counts."""
         return rng.poisson(self.mean(eta)).astype(np.float64)
 
 
@@ -116,7 +103,6 @@ class Poisson(LogMeanCounts):
 class PoissonIdentity(Poisson):
     """``E X = eta``, which must be positive in every latent state."""
 
-    name = "poisson-identity"
     aliases = ()
     description = "counts, effects added on the scale of the mean"
     analytic_condition = AnalyticCondition(
@@ -142,19 +128,15 @@ class PoissonIdentity(Poisson):
         return inverse, np.ones_like(eta), inverse
 
     def mean(self, eta: Array) -> Array:
-        """Return the predictor, at least the smallest mean."""
         return np.maximum(eta, SMALLEST_MEAN)
 
     def predictor(self, mean: Array) -> Array:
-        """Return the mean itself."""
         return np.asarray(mean, dtype=np.float64)
 
     def linearize(self, columns: Array) -> Array:
-        """Return the counts as they are."""
         return columns
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
-        """Return the standard deviation of a count with the item's mean."""
         return np.sqrt(np.maximum(mean, SMALLEST_MEAN))
 
     def noise_variance(self, mean: Array) -> Array:
@@ -166,7 +148,6 @@ class PoissonIdentity(Poisson):
 class NegativeBinomial(LogMeanCounts):
     """``E X = mu = exp(eta)`` and ``Var X = mu + gamma mu**2``; ``1 / gamma`` is the size."""
 
-    name = "negative-binomial"
     aliases = ("negbin", "overdispersed-count")
     description = "counts that vary more than a Poisson law"
     analytic_condition = ANALYTIC_WITH_SCALE
@@ -193,7 +174,6 @@ class NegativeBinomial(LogMeanCounts):
         return np.asarray(gammaln(x + size) - gammaln(size) - gammaln(x + 1.0))
 
     def null_dispersion(self, mean: Array, variance: Array) -> Array:
-        """Return the excess of the variance over the mean, per squared mean."""
         return np.clip((variance - mean) / mean**2, 0.05, 20.0)
 
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
@@ -211,7 +191,6 @@ class ZeroInflatedPoisson(Family):
     The columns are the count and whether it is zero.
     """
 
-    name = "zero-inflated-poisson"
     aliases = ("zip", "zero-inflated")
     allowed_values = "counts >= 0"
     description = "counts with extra zeros"
@@ -229,45 +208,36 @@ class ZeroInflatedPoisson(Family):
     limiting_distribution = "Poisson counts"
 
     def find_invalid(self, x: Array) -> ValueProblem | None:
-        """Return the values that are not counts."""
         return find_no_counts(x)
 
     def to_working(self, x: Array) -> Array:
-        """Return the count, and one where it is zero."""
         return np.stack([x, (x == 0).astype(np.float64)])
 
     def from_working(self, columns: Array) -> Array:
-        """Return the count."""
         return np.asarray(columns[0])
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
-        """Return the Poisson parts, and the correction for extra zeros."""
         held = np.minimum(eta, LARGEST_LOG_MEAN)
         mean = np.exp(held)
         extra = softplus(logit(aux) + mean)
         return np.stack([held, extra]), mean - np.log1p(-aux)
 
     def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
-        """Return the slopes and the information."""
         mean = self._poisson_mean(eta)
         extra = expit(logit(aux) + mean)
         information = (1.0 - aux) * (mean - mean**2 * np.exp(-mean) * extra)
         return np.stack([np.ones_like(mean), mean * extra]), mean, np.asarray(information)
 
     def base(self, x: Array, aux: Array) -> Array:
-        """Return ``-log x!``."""
         return np.asarray(-gammaln(x + 1.0))
 
     def to_unbounded(self, dispersion: Array) -> Array:
-        """Return log odds."""
         return np.asarray(logit(dispersion))
 
     def from_unbounded(self, free: Array) -> Array:
-        """Return probabilities."""
         return np.asarray(expit(free))
 
     def response_mean(self, eta: Array, aux: Array) -> Array:
-        """Return ``(1 - gamma) lambda``."""
         return np.asarray((1.0 - aux) * self._poisson_mean(eta))
 
     def fit_null(self, mean: Array, variance: Array) -> tuple[Array, Array]:
@@ -281,19 +251,13 @@ class ZeroInflatedPoisson(Family):
         return np.log(total / (1.0 - extra)), np.clip(extra, 0.02, 0.95)
 
     def linearize(self, columns: Array) -> Array:
-        """Return ``log(x + 1/2)``."""
         return np.asarray(np.log(columns[0] + 0.5))
-
-    def coefficient_scale(self, mean: Array, variance: Array) -> Array:
-        """Return one: log ratios of means are on a common scale."""
-        return np.ones_like(mean[0])
 
     def noise_variance(self, mean: Array) -> Array:
         """Return one over the mean; extra zeros carry no information."""
         return np.asarray(1.0 / np.maximum(mean[0], 1e-12))
 
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
-        """Return counts."""
         counts = rng.poisson(self._poisson_mean(eta)).astype(np.float64)
         return np.where(rng.random(np.shape(eta)) < aux, 0.0, counts)
 

@@ -12,9 +12,9 @@ from hidag.measurement.families.base import (
     Array,
     MeanFamily,
     ValueProblem,
+    register,
 )
 from hidag.measurement.families.gaussian import find_nonpositive
-from hidag.measurement.families.registry import register
 
 #: Bound of predictors; larger values are refused in a table.
 LARGEST_LOG_SIZE = 230.0
@@ -24,7 +24,6 @@ LARGEST_LOG_SIZE = 230.0
 class Gamma(MeanFamily):
     """``E X = mu = exp(eta)`` and ``Var X = gamma mu**2``; ``1 / gamma`` is the shape."""
 
-    name = "gamma"
     allowed_values = "numbers > 0"
     description = "positive amounts whose spread grows with their mean"
     analytic_condition = ANALYTIC_WITH_SCALE
@@ -34,7 +33,6 @@ class Gamma(MeanFamily):
     dispersion_bounds = (1e-6, 1e3)
 
     def find_invalid(self, x: Array) -> ValueProblem | None:
-        """Return the values that are not positive."""
         return find_nonpositive(x)
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
@@ -48,7 +46,6 @@ class Gamma(MeanFamily):
         return shape / self.mean(eta), shape, shape
 
     def base(self, x: Array, aux: Array) -> Array:
-        """Return the powers of x and the normalizing constant."""
         shape = 1.0 / aux
         return np.asarray(shape * np.log(shape) - gammaln(shape) + (shape - 1.0) * np.log(x))
 
@@ -58,17 +55,14 @@ class Gamma(MeanFamily):
         return np.array([often.sum(), often @ np.log(x)])
 
     def base_sums(self, statistics: Sequence[Array], aux: Array) -> Array:
-        """Return the sums of ``base``."""
         n, logs = np.stack(statistics, axis=1)
         shape = 1.0 / aux
         return np.asarray(n * (shape * np.log(shape) - gammaln(shape)) + (shape - 1.0) * logs)
 
     def mean(self, eta: Array) -> Array:
-        """Return ``exp(eta)``."""
         return np.exp(np.clip(eta, -LARGEST_LOG_SIZE, LARGEST_LOG_SIZE))
 
     def predictor(self, mean: Array) -> Array:
-        """Return the logarithm of the mean."""
         return np.log(mean)
 
     def clip_mean(self, mean: Array, epsilon: float) -> Array:
@@ -76,7 +70,6 @@ class Gamma(MeanFamily):
         return np.maximum(mean, np.exp(-LARGEST_LOG_SIZE))
 
     def null_dispersion(self, mean: Array, variance: Array) -> Array:
-        """Return the squared ratio of standard deviation and mean."""
         return np.clip(variance / mean**2, 1e-4, 1e2)
 
     def linearize(self, columns: Array) -> Array:
@@ -84,7 +77,6 @@ class Gamma(MeanFamily):
         return np.log(np.maximum(columns, np.exp(-LARGEST_LOG_SIZE)))
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
-        """Return about the standard deviation of the logarithm."""
         smallest = np.exp(-LARGEST_LOG_SIZE)
         return np.asarray(np.sqrt(np.log1p(variance / np.maximum(mean, smallest) ** 2)))
 
@@ -97,6 +89,5 @@ class Gamma(MeanFamily):
         return float(mean), float((shape - 1.0) ** 2 * polygamma(1, shape) - shape + 2.0)
 
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
-        """Return gamma draws."""
         shape = np.broadcast_to(1.0 / aux, np.shape(eta))
         return self.mean(eta) * rng.standard_gamma(shape) / shape

@@ -10,9 +10,9 @@ from hidag.measurement.families.base import (
     MeanFamily,
     ValueProblem,
     normal_base,
+    register,
     use_family,
 )
-from hidag.measurement.families.registry import register
 
 
 def find_nonpositive(x: Array) -> ValueProblem | None:
@@ -30,7 +30,6 @@ def find_nonpositive(x: Array) -> ValueProblem | None:
 class Gaussian(MeanFamily):
     """``X ~ Normal(eta, gamma)``; the dispersion gamma is the variance."""
 
-    name = "gaussian"
     aliases: tuple[str, ...] = ("normal", "continuous")
     description = "continuous measurements"
     analytic_condition = ANALYTIC_WITH_SCALE
@@ -52,27 +51,21 @@ class Gaussian(MeanFamily):
         return precision, eta * precision, precision
 
     def base(self, x: Array, aux: Array) -> Array:
-        """Return ``-x**2 / (2 gamma) - log(2 pi gamma) / 2``."""
         return normal_base(x, aux)
 
     def mean(self, eta: Array) -> Array:
-        """Return the predictor."""
         return np.asarray(eta, dtype=np.float64)
 
     def predictor(self, mean: Array) -> Array:
-        """Return the mean."""
         return np.asarray(mean, dtype=np.float64)
 
     def clip_mean(self, mean: Array, epsilon: float) -> Array:
-        """Return the mean: every real number is allowed."""
         return mean
 
     def null_dispersion(self, mean: Array, variance: Array) -> Array:
-        """Return the variances."""
         return np.maximum(variance, 1e-12)
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
-        """Return the items' standard deviations."""
         return np.sqrt(variance)
 
     def working_base(self, x: Array, aux: Array) -> Array:
@@ -84,7 +77,6 @@ class Gaussian(MeanFamily):
         return float(-0.5 * (np.log(2.0 * np.pi * aux) + 1.0)), 0.5
 
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
-        """Return normal draws."""
         return eta + np.sqrt(aux) * rng.standard_normal(np.shape(eta))
 
 
@@ -92,7 +84,6 @@ class Gaussian(MeanFamily):
 class Lognormal(Gaussian):
     """``log X ~ Normal(eta, gamma)``, for response times and other positive sizes."""
 
-    name = "lognormal"
     aliases = ("time",)
     allowed_values = "numbers > 0"
     description = "positive times or amounts, on a log scale"
@@ -100,19 +91,15 @@ class Lognormal(Gaussian):
     largest_simulated_predictor = 36.0
 
     def find_invalid(self, x: Array) -> ValueProblem | None:
-        """Return the values that are not positive."""
         return find_nonpositive(x)
 
     def to_working(self, x: Array) -> Array:
-        """Return the logarithm."""
         return np.log(x)
 
     def from_working(self, columns: Array) -> Array:
-        """Return the exponential."""
         return np.exp(columns)
 
     def response_mean(self, eta: Array, aux: Array) -> Array:
-        """Return ``exp(eta + gamma / 2)``."""
         return np.exp(eta + 0.5 * aux)
 
     def base(self, x: Array, aux: Array) -> Array:
@@ -121,9 +108,7 @@ class Lognormal(Gaussian):
         return normal_base(logged, aux) - logged
 
     def moment_label(self, item: str) -> str:
-        """Return the label of the logarithm."""
         return f"log({item})"
 
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
-        """Return the exponential of normal draws."""
         return np.exp(super().sample(eta, aux, rng))

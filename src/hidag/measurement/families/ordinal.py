@@ -16,9 +16,10 @@ from hidag.measurement.families.base import (
     Family,
     ValueProblem,
     describe_invalid,
+    format_argument,
+    register,
     use_family,
 )
-from hidag.measurement.families.registry import format_argument, register
 
 #: Smallest distance of two cutpoints, and largest distance from the first.
 SMALLEST_GAP, LARGEST_CUTPOINT = 1e-3, 40.0
@@ -61,7 +62,6 @@ class Ordinal(Family):
 
     @classmethod
     def from_number(cls, number: float) -> Ordinal:
-        """Return the family for that many grades."""
         if not number.is_integer():
             raise _too_few_grades(format_argument(number))
         return cls._of_range(0, int(number) - 1, format_argument(number))
@@ -94,7 +94,6 @@ class Ordinal(Family):
         return cls(len(grades), int(grades[0])).name if grades[0] == int(grades[0]) else None
 
     def find_invalid(self, x: Array) -> ValueProblem | None:
-        """Return the values that are not grades."""
         top = self.lowest + self.n_grades - 1
         other = (x < self.lowest) | (x > top) | (x != np.floor(x))
         if not other.any():
@@ -110,16 +109,13 @@ class Ordinal(Family):
         )
 
     def possible_values(self) -> Array:
-        """Return the grades."""
         return self.lowest + np.arange(float(self.n_grades))
 
     def to_working(self, x: Array) -> Array:
-        """Return indicators of the grades but the lowest."""
         grades = self.lowest + np.arange(1.0, self.n_grades).reshape(-1, *(1,) * np.ndim(x))
         return np.asarray(x == grades, dtype=np.float64)
 
     def from_working(self, columns: Array) -> Array:
-        """Return the grades."""
         steps = np.tensordot(np.arange(1.0, self.n_grades), columns, axes=1)
         return np.asarray(self.lowest + steps)
 
@@ -129,7 +125,6 @@ class Ordinal(Family):
         return logs[1:] - logs[0], -logs[0]
 
     def slopes(self, eta: Array, aux: Array) -> tuple[Array, Array, Array]:
-        """Return the slopes and the information."""
         above = expit(self._distances(eta, aux))
         ends = np.ones((1, *above.shape[1:]))
         score = 1.0 - np.concatenate([ends, above]) - np.concatenate([above, 0.0 * ends])
@@ -141,11 +136,9 @@ class Ordinal(Family):
         return np.zeros_like(x)
 
     def base_sums(self, statistics: Sequence[Array], aux: Array) -> Array:
-        """Return zeros."""
         return np.zeros(len(aux))
 
     def base_statistics(self, x: Array, counts: Array | None = None) -> Array:
-        """Return an empty array: ``base`` is zero."""
         return np.zeros(0)
 
     def log_probabilities(self, eta: Array, aux: Array) -> Array:
@@ -163,17 +156,14 @@ class Ordinal(Family):
         return logs
 
     def response_mean(self, eta: Array, aux: Array) -> Array:
-        """Return the expected grade."""
         return np.asarray(self.lowest + expit(self._distances(eta, aux)).sum(axis=0))
 
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
-        """Return grades."""
         draws = rng.random(np.shape(eta))
         steps = (draws < expit(self._distances(eta, aux))).sum(axis=0)
         return np.asarray(self.lowest + steps, dtype=np.float64)
 
     def fit_null(self, mean: Array, variance: Array) -> tuple[Array, Array]:
-        """Return the cumulative log odds of the items' grades."""
         above = np.clip(np.cumsum(mean[::-1], axis=0)[::-1], 1e-4, 1.0 - 1e-4)
         levels = logit(above)
         # Grades without a response would have equal cutpoints.
@@ -181,16 +171,11 @@ class Ordinal(Family):
         return levels[0], (levels[0] - levels[1:]).T + room
 
     def linearize(self, columns: Array) -> Array:
-        """Return the grades."""
         return self.from_working(columns)
 
     def predictor_effects(self, changes: Array, spread: float, scale: float, mean: Array) -> Array:
         """Return the changes in standard deviations of the underlying logistic variable."""
         return changes * LOGISTIC_SPREAD
-
-    def coefficient_scale(self, mean: Array, variance: Array) -> Array:
-        """Return one: log odds are on a common scale."""
-        return np.ones_like(mean[0])
 
     def update_auxiliary(
         self,
@@ -225,7 +210,6 @@ class Ordinal(Family):
         return out[:, 1:] - out[:, :1], -out[:, 0]
 
     def second_moment(self, eta: Array, aux: Array) -> Array:
-        """Return the expected squared grade."""
         return np.asarray(self.possible_values() ** 2 @ np.exp(self.log_probabilities(eta, aux)))
 
     def _in_order(self, cut: Array) -> Array:

@@ -21,8 +21,7 @@ from hidag.em.design_data import WorkingData
 from hidag.em.e_step import StateScores, iterate_posteriors
 from hidag.em.em import Estimate
 from hidag.latent.state_space import StateSpace
-from hidag.measurement.families.base import Family, MeanFamily
-from hidag.measurement.families.registry import family_named
+from hidag.measurement.families.base import Family, MeanFamily, family_named
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.terms import Effects
 

@@ -33,10 +33,9 @@ from hidag.latent.laws import (
 )
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
-from hidag.structure.graph_io import parents_to_adjacency
 from hidag.structure.graphs import CPDAG
 from hidag.structure.knowledge import ADJACENT, FORBIDDEN
-from hidag.structure.orientation import find_cycle
+from hidag.structure.mixed_graphs import find_cycle, parents_to_adjacency
 
 Array = NDArray[np.float64]
 

@@ -1,9 +1,10 @@
-"""Entrywise penalties on loadings, on the scale of the log-likelihood.
+"""Sparsity penalties on loadings, entrywise, on the scale of the log-likelihood.
 
 Every penalty increases from 0 at a zero loading to its strength lambda at the threshold tau and is
 constant beyond (the shape conditions of the paper's Section "Assumptions regarding the penalty
 function"). Its derivative is linear on a few pieces of [0, tau]. Coordinate descent needs only a
-table of these pieces, so that no kernel depends on the names of penalties.
+table of these pieces, so that no kernel depends on the names of penalties. A new penalty is a class
+and one entry of ``SHAPES``.
 """
 
 from __future__ import annotations
@@ -15,9 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.exceptions import Choices, invalid_setting
-from hidag.measurement.penalties.mcp import MinimaxConcave
-from hidag.measurement.penalties.scad import Scad
-from hidag.measurement.penalties.tlp import TruncatedLasso
 
 Array = NDArray[np.float64]
 #: One piece of the derivative: start, end, slope, fall, root. The derivative is ``slope`` if
@@ -41,26 +39,75 @@ class PenaltyShape(Protocol):
         ...
 
 
+class TruncatedLasso:
+    """Truncated lasso (Shen, Pan and Zhu 2012): ``p = lambda u`` for ``u = |b| / tau <= 1``."""
+
+    def value(self, u: Array, strength: float) -> Array:
+        return np.asarray(strength * u)
+
+    def derivative(self, u: Array, strength: float) -> Array:
+        return np.where(u < 1.0, strength, 0.0)
+
+    def pieces(self, strength: float, threshold: Array) -> list[Piece]:
+        zero = np.zeros_like(threshold)
+        return [(zero, threshold, strength / threshold, zero, threshold)]
+
+
+class Scad:
+    """Smoothly clipped absolute deviation penalty (Fan and Li 2001).
+
+    The derivative is constant up to ``u = 1 / 3.7``, then falls linearly to zero at ``u = 1``.
+    """
+
+    #: Where the derivative starts to fall; 3.7 is the usual shape parameter.
+    bend = 1.0 / 3.7
+
+    def value(self, u: Array, strength: float) -> Array:
+        bend = self.bend
+        past = u - bend
+        curved = bend + past - 0.5 * past * past / (1.0 - bend)
+        return np.asarray(2.0 * strength / (1.0 + bend) * np.where(u <= bend, u, curved))
+
+    def derivative(self, u: Array, strength: float) -> Array:
+        fall = np.clip((1.0 - u) / (1.0 - self.bend), 0.0, 1.0)
+        return np.asarray(2.0 * strength / (1.0 + self.bend) * fall)
+
+    def pieces(self, strength: float, threshold: Array) -> list[Piece]:
+        zero = np.zeros_like(threshold)
+        slope = 2.0 * strength / (1.0 + self.bend) / threshold
+        bend = threshold / 3.7
+        fall = slope / (threshold - bend)
+        return [(zero, bend, slope, zero, threshold), (bend, threshold, slope, fall, threshold)]
+
+
+class MinimaxConcave:
+    """Minimax concave penalty (Zhang 2010): ``p = lambda (2 u - u^2)`` for ``u <= 1``.
+
+    Zhang's parameters are the slope at zero ``2 lambda / tau`` and ``gamma = tau^2 / (2 lambda)``.
+    """
+
+    def value(self, u: Array, strength: float) -> Array:
+        return np.asarray(strength * u * (2.0 - u))
+
+    def derivative(self, u: Array, strength: float) -> Array:
+        return np.asarray(2.0 * strength * np.maximum(1.0 - u, 0.0))
+
+    def pieces(self, strength: float, threshold: Array) -> list[Piece]:
+        zero = np.zeros_like(threshold)
+        slope = 2.0 * strength / threshold
+        return [(zero, threshold, slope, slope / threshold, threshold)]
+
+
 #: The penalties by name.
-SHAPES: dict[str, PenaltyShape] = {
-    "tlp": TruncatedLasso(),
-    "scad": Scad(),
-    "mcp": MinimaxConcave(),
-}
+SHAPES: dict[str, PenaltyShape] = {"tlp": TruncatedLasso(), "scad": Scad(), "mcp": MinimaxConcave()}
 
 
 @dataclass(frozen=True)
 class Penalty:
     """An entrywise penalty ``p(b)`` with ``p(b) = strength`` for ``|b| >= threshold * scale``.
 
-    Attributes
-    ----------
-    name : str or None
-        A key of ``SHAPES``; None for no penalty.
-    strength : float
-        lambda_N, in units of log-likelihood.
-    threshold : float
-        tau_N, in units of an item's ``scale``.
+    ``name`` is a key of ``SHAPES``, or None for no penalty. The strength is lambda_N, in units of
+    log-likelihood; the threshold is tau_N, in units of an item's ``scale``.
     """
 
     name: str | None
@@ -84,13 +131,9 @@ class Penalty:
         return np.where(np.asarray(loadings) < 0, -slope, slope)
 
     def pieces(self, scale: Array) -> Array:
-        """Return the table of pieces for coordinate descent, shape (J, P, 6); P = 0 for none.
+        """Return the table of pieces for items with scales (J,), shape (J, P, 6); P = 0 for none.
 
         Columns: start, end, slope, fall, root (see ``Piece``) and the penalty at the start.
-
-        Parameters
-        ----------
-        scale : ndarray, shape (J,)
         """
         if self.name is None:
             return np.zeros((len(scale), 0, 6))

@@ -1,0 +1,364 @@
+"""Rows of a table: weights, empty rows, an order by contents, and missingness patterns.
+
+The precision of a fit depends on which items were observed together and on the row weights, not
+only on the share of missing cells. A result therefore stores the patterns of observed cells of its
+table. If there are too many, a sample is stored that does not depend on the order of the table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import fsum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.data.table import Observations, read_table
+from hidag.exceptions import DataError, HidagWarning, Setting
+from hidag.formatting import plural
+
+Floats = NDArray[np.float64]
+
+#: A larger share of empty rows causes a warning; a smaller one is reported with the fit.
+MANY_EMPTY_ROWS = 0.05
+#: Patterns that are stored; of more, so many are sampled evenly from all rows.
+MAX_PATTERNS = 1024
+_ROUNDS = 3
+
+
+def nonempty_rows(values: Floats) -> NDArray[np.bool_]:
+    """Return which rows of a table (N, J) have an observed cell, shape (N,).
+
+    An empty row has the same likelihood under every model; to count it overstates the sample size.
+    """
+    return np.asarray(~np.isnan(values).all(axis=1))
+
+
+def describe_empty_rows(n_empty: int, n_rows: int) -> str:
+    """Return a sentence about the number of empty rows, which are ignored."""
+    verbs = "has no response and is" if n_empty == 1 else "have no response and are"
+    return f"{n_empty:,} of {n_rows:,} rows {verbs} ignored"
+
+
+def warn_of_empty_rows(table: Observations, *, stacklevel: int) -> None:
+    """Warn of many empty rows, which may come from a wrong file or column."""
+    n_empty = int((~nonempty_rows(table.values)).sum())
+    if n_empty > MANY_EMPTY_ROWS * table.n_samples:
+        warnings.warn(
+            HidagWarning(
+                "empty-rows", "{rows}", rows=describe_empty_rows(n_empty, table.n_samples)
+            ),
+            stacklevel=stacklevel,
+        )
+
+
+def check_weights(given: Any, n_samples: int, nonempty: NDArray[np.bool_] | None = None) -> Floats:
+    """Return row weights (N,), given as an array or a number, after checking them.
+
+    Rows that are not in ``nonempty`` get the weight 0.
+    """
+    name = Setting("sample_weight")
+    weights = _as_floats(given, name)
+    if weights.ndim == 0:
+        weights = np.full(n_samples, float(weights))
+    if weights.shape != (n_samples,):
+        raise DataError(
+            "wrong-shape-of-weights",
+            "{name} must have shape ({n_rows},), one weight for each row, got {shape}",
+            {"name": name, "n_rows": n_samples, "shape": weights.shape},
+        )
+    _check_nonnegative(weights, name)
+    restricted = nonempty is not None and not nonempty.all()
+    if nonempty is not None:
+        weights[~nonempty] = 0.0
+    _check_two_positive(weights, name, " that have a response" if restricted else "")
+    if weights.sum() < 2 and effective_sample_size(weights) >= 2:
+        raise DataError(
+            "weights-below-two-rows",
+            "{name} must add up to the number of rows that the table stands for, at least 2, but "
+            "adds up to {total:g}",
+            {"name": name, "total": weights.sum()},
+            advice="scale weights that are shares with hidag.survey_weights",
+        )
+    if weights.sum() < 2:
+        heaviest = int(weights.argmax())
+        raise DataError(
+            "dominant-weight",
+            "{name} must let more than one row count, but row {row} (counting from 0) has "
+            "{weight:g} of {total:g}, nearly all of the weight",
+            {"name": name, "row": heaviest, "weight": weights[heaviest], "total": weights.sum()},
+            advice="check the weight of that row",
+        )
+    return weights
+
+
+def survey_weights(weights: Any) -> Floats:
+    """Return survey weights scaled for ``sample_weight``, shape (N,).
+
+    A survey weight is the number of people that a row represents, and only ratios of weights are
+    meaningful; a fit takes a weight as a number of rows. The scaled weights add up to the effective
+    sample size, the square of the sum of the weights over the sum of their squares (Kish 1965).
+    ``hidag fit --weights`` does the same.
+
+    Parameters
+    ----------
+    weights : array, shape (N,)
+        Finite numbers of at least 0; 0 excludes a row.
+
+    Notes
+    -----
+    A weight of 2 has two interpretations. Frequency weights: two rows were observed; so the fit,
+    ``validate_q`` and ``standard_errors`` of the kinds "louis" and "scores" take it. Sampling
+    weights: one observed row represents two, and only ratios count; so ``fit_statistics``,
+    ``draw_asymptotic``, standard errors of the kind "sandwich" and the bootstrap take it. The
+    numbers do not show which one is meant. With the weights returned here both agree. With
+    frequencies, repeat the rows instead: ``numpy.repeat(X, counts, axis=0)``.
+    """
+    name = Setting("weights")
+    found = _as_floats(weights, name)
+    if found.ndim != 1:
+        raise DataError(
+            "wrong-shape-of-weights",
+            "{name} must be one number for each row, got shape {shape}",
+            {"name": name, "shape": found.shape},
+        )
+    _check_nonnegative(found, name)
+    _check_two_positive(found, name)
+    return scale_to_effective_size(found)
+
+
+def _as_floats(given: Any, name: Setting) -> Floats:
+    try:
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            "weights-not-numbers", "{name} must be numbers, one for each row", name=name
+        ) from error
+
+
+def _check_nonnegative(weights: Floats, name: Setting) -> None:
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise DataError(
+            "invalid-weight",
+            "{name} must be finite numbers >= 0, but row {row} (counting from 0) has {weight:g} "
+            "({n} of {n_rows} rows)",
+            name=name,
+            row=bad[0],
+            weight=weights[bad[0]],
+            n=len(bad),
+            n_rows=len(weights),
+        )
+
+
+def _check_two_positive(weights: Floats, name: Setting, which: str = "") -> None:
+    if (weights > 0).sum() < 2:
+        raise DataError(
+            "too-few-weights",
+            "{name} must be above zero for at least 2 rows{which}",
+            {"name": name, "which": which},
+        )
+
+
+def select_weighted_rows(table: Observations, given: Any) -> tuple[Observations, Floats | None]:
+    """Return the rows with a response and a positive weight, n of them, and their weights (n,).
+
+    The weights are None if all are one.
+    """
+    selected = nonempty_rows(table.values)
+    weights = None
+    if given is not None:
+        weights = check_weights(given, table.n_samples, selected)
+        selected = weights > 0
+    if not selected.all():
+        # Checked again, because an item may be observed in excluded rows only.
+        table = read_table(replace(table, values=table.values[selected]), min_rows=2)
+        weights = None if weights is None else weights[selected]
+    return table, None if weights is None or (weights == 1.0).all() else weights
+
+
+def effective_sample_size(weights: Floats) -> float:
+    """Return the number of equally weighted rows with the same variance of a mean (Kish 1965)."""
+    return float(weights.sum() ** 2 / (weights**2).sum()) if len(weights) else 0.0
+
+
+def scale_to_effective_size(weights: Floats) -> Floats:
+    """Return weights whose sum and sum of squares are both the effective sample size."""
+    # fsum makes the scale independent of the order of rows.
+    return np.asarray(weights * (fsum(weights) / fsum(weights**2)))
+
+
+def describe_rows(n_rows: int, n_effective: float) -> str:
+    """Return the number of rows, and the effective sample size if it differs."""
+    effective = f" (effective sample size {n_effective:,.1f})" if n_effective != n_rows else ""
+    return f"{plural(n_rows, 'row')}{effective}"
+
+
+def weighted_mean_std(x: Floats, weights: Floats) -> tuple[float, float]:
+    """Return weighted mean and standard deviation of numbers (n,); NaN of none."""
+    if not len(x):
+        return float("nan"), float("nan")
+    if (weights == weights[0]).all():  # The same bits as without weights.
+        return float(x.mean()), float(x.std())
+    mean = float(weights @ x / weights.sum())
+    return mean, float(np.sqrt(weights @ (x - mean) ** 2 / weights.sum()))
+
+
+# Order by contents, and patterns.
+
+
+def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+def canonical_order(
+    values: Floats,
+    labels: Sequence[str],
+    weights: Floats | None = None,
+    ties: NDArray[np.integer] | None = None,
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return orders of rows (N,) and columns (J,) that depend on the contents of a table only.
+
+    Parameters
+    ----------
+    values : ndarray, shape (N, J)
+        NaN for missing cells.
+    labels : sequence of str, length J
+        Attributes of the columns besides their contents: the family, the given row of Q.
+    weights : ndarray, shape (N,), or None
+        Attributes of the rows.
+    ties : ndarray of int, shape (J,), or None
+        Order of columns that are otherwise equal.
+
+    Notes
+    -----
+    Colour refinement: rows and columns are coloured in turn, a row by the multiset of its cells
+    with the colours of their columns, a column by that of its cells with the colours of their rows.
+    Rows or columns with the same colour after three rounds are interchangeable here. Copies of a
+    row are scattered, so that the first few thousand rows represent one with few distinct rows.
+    """
+    seeds = [int.from_bytes(hashlib.blake2b(t.encode(), digest_size=8).digest()) for t in labels]
+    column = np.array(seeds, dtype=np.uint64)
+    row = np.zeros(len(values), dtype=np.uint64) if weights is None else _as_bits(weights)
+    for _ in range(_ROUNDS):
+        # Column by column, so that no array of the table's size is made.
+        total = np.zeros(len(values), dtype=np.uint64)
+        for j in range(len(column)):
+            total += _mix(_mix(_as_bits(values[:, j]) ^ column[j]) ^ row)
+        row = _mix(row ^ total)
+        for j in range(len(column)):
+            keyed = _mix(_mix(_as_bits(values[:, j]) ^ row) ^ column[j])
+            column[j] = _mix(column[j : j + 1] ^ keyed.sum(dtype=np.uint64))[0]
+    last = np.zeros(len(column), dtype=np.intp) if ties is None else ties
+    return np.argsort(_scatter_copies(row), kind="stable"), np.lexsort((last, column))
+
+
+def collapse_rows(values: Floats, weights: Floats | None = None) -> tuple[Floats, Floats | None]:
+    """Return the distinct rows of a table (N, J) and the sums of their weights (N,).
+
+    A row that occurs twice and a row of weight 2 become the same. Missing cells are equal. The
+    table itself comes back if all rows are distinct.
+    """
+    rows = np.column_stack([_as_bits(column) for column in values.T])
+    keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.itemsize * rows.shape[1])))
+    _, first, place = np.unique(keys.ravel(), return_index=True, return_inverse=True)
+    if len(first) == len(values):
+        return values, weights
+    totals = np.bincount(place.ravel(), weights, minlength=len(first))
+    return values[first], totals.astype(np.float64)
+
+
+def _scatter_copies(colours: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return colours in which every copy except the first has a colour of its own."""
+    order = np.argsort(colours, kind="stable")
+    arranged = colours[order]
+    places = np.arange(len(colours))
+    new = np.append(True, arranged[1:] != arranged[:-1])[: len(colours)]
+    copy = (places - np.maximum.accumulate(np.where(new, places, 0))).astype(np.uint64)
+    out = np.empty_like(colours)
+    out[order] = np.where(copy > 0, _mix(arranged ^ _mix(copy)), arranged)
+    return out
+
+
+def _as_bits(cells: Floats) -> NDArray[np.uint64]:
+    """Return the bits of the cells, the same for both zeros and for every missing cell."""
+    bits = (np.ascontiguousarray(cells) + 0.0).view(np.uint64)
+    return np.where(np.isnan(cells), np.uint64(0x7FF8000000000000), bits)
+
+
+@dataclass(frozen=True)
+class MissingnessPatterns:
+    """Patterns of observed cells, M of them over J items, with the weights of their rows.
+
+    Attributes
+    ----------
+    bits : ndarray of uint8, shape (M, ceil(J / 8))
+        Observed cells, eight items in a byte.
+    counted, squares : ndarray, shape (M,)
+        Sums of the weights and of the squared weights of the rows with the pattern.
+    """
+
+    bits: NDArray[np.uint8]
+    n_items: int
+    counted: Floats
+    squares: Floats
+
+    @classmethod
+    def of(cls, values: Floats, weights: Floats | None = None) -> MissingnessPatterns:
+        """Return the patterns of a table (N, J), NaN for missing cells, with weights (N,)."""
+        counts = np.ones(len(values)) if weights is None else weights
+        seen = ~np.isnan(values)
+        if seen.all():
+            # Sorted, so that the rounding of the sum does not depend on the order of rows.
+            ranked = np.sort(counts)
+            sums = [np.array([float(w.sum())]) for w in (ranked, ranked**2)]
+            return cls(np.packbits(seen[:1], axis=1), seen.shape[1], sums[0], sums[1])
+        every = cls._of_cells(seen, counts)
+        if len(every.bits) <= MAX_PATTERNS:
+            return every
+        _, columns = canonical_order(values, ("",) * seen.shape[1])
+        chosen = cls._of_cells(seen[:, columns], counts)._sample_evenly()
+        return chosen.with_items_in_order(np.argsort(columns))
+
+    @classmethod
+    def _of_cells(cls, seen: NDArray[np.bool_], counts: Floats) -> MissingnessPatterns:
+        """Return the sorted patterns of observed cells (N, J) with row weights (N,)."""
+        bits, place = np.unique(np.packbits(seen, axis=1), axis=0, return_inverse=True)
+        place = place.ravel()
+        ranked = np.lexsort((counts, place))
+        counted, squares = (
+            np.bincount(place[ranked], w, minlength=len(bits)).astype(np.float64)
+            for w in (counts[ranked], counts[ranked] ** 2)
+        )
+        return cls(bits, seen.shape[1], counted, squares)
+
+    def _sample_evenly(self) -> MissingnessPatterns:
+        """Return `MAX_PATTERNS` patterns of equal weight."""
+        # Patterns are sorted, so that an even sample represents all kinds of them.
+        each = float(self.counted.sum()) / MAX_PATTERNS
+        at = (np.arange(MAX_PATTERNS) + 0.5) * each
+        chosen = np.minimum(np.searchsorted(np.cumsum(self.counted), at), len(self.bits) - 1)
+        unequal = (self.squares / self.counted)[chosen]
+        unequal *= float(self.squares.sum()) / float(unequal.sum())
+        return MissingnessPatterns(
+            self.bits[chosen], self.n_items, np.full(MAX_PATTERNS, each), unequal
+        )
+
+    @property
+    def seen(self) -> NDArray[np.bool_]:
+        """Observed cells of each pattern, shape (M, J)."""
+        return np.unpackbits(self.bits, axis=1, count=self.n_items).astype(bool)
+
+    def with_items_in_order(self, order: NDArray[np.intp]) -> MissingnessPatterns:
+        """Return the patterns with reordered items (J,), sorted again."""
+        bits = np.packbits(self.seen[:, order], axis=1)
+        ranked = np.lexsort((self.squares, self.counted, *bits.T[::-1]))
+        return MissingnessPatterns(
+            bits[ranked], self.n_items, self.counted[ranked], self.squares[ranked]
+        )

@@ -1,0 +1,385 @@
+"""Partially directed graphs, as bit sets and with names: cycles, Meek rules, CPDAGs, extensions.
+
+A `MixedGraph` stores bit sets (Python integers): parents, children and neighbours (undirected
+edges) of each variable. The functions on it serve the graph classes and are the reference
+implementation for the compiled search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hidag.exceptions import Advice, GraphError
+
+Edges = list[tuple[str, str]]
+
+
+def bits(mask: int) -> Iterator[int]:
+    """Yield the positions of the ones of ``mask``, lowest first."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+@dataclass
+class MixedGraph:
+    """Mutable partially directed graph: bit sets of parents, children and neighbours."""
+
+    parents: list[int]
+    children: list[int]
+    neighbours: list[int]
+
+    @classmethod
+    def from_adjacency(cls, adjacency: NDArray[np.int8]) -> MixedGraph:
+        """Return the graph of an adjacency matrix, shape (K, K)."""
+        n = len(adjacency)
+        out = cls([0] * n, [0] * n, [0] * n)
+        for i, j in zip(*(index.tolist() for index in np.nonzero(adjacency)), strict=True):
+            if adjacency[j, i]:
+                out.neighbours[i] |= 1 << j
+            else:
+                out.children[i] |= 1 << j
+                out.parents[j] |= 1 << i
+        return out
+
+    @property
+    def n(self) -> int:
+        """Number of variables, K."""
+        return len(self.parents)
+
+    def adjacency(self) -> NDArray[np.int8]:
+        """Return the adjacency matrix, shape (K, K)."""
+        out = np.zeros((self.n, self.n), dtype=np.int8)
+        for i in range(self.n):
+            for j in bits(self.children[i] | self.neighbours[i]):
+                out[i, j] = 1
+        return out
+
+    def copy(self) -> MixedGraph:
+        """Return an independent copy."""
+        return MixedGraph(list(self.parents), list(self.children), list(self.neighbours))
+
+    def adjacent(self, i: int) -> int:
+        """Return the bit set of the variables adjacent to ``i``."""
+        return self.parents[i] | self.children[i] | self.neighbours[i]
+
+    def orient(self, i: int, j: int) -> None:
+        """Replace the undirected edge i - j by i -> j."""
+        self.neighbours[i] &= ~(1 << j)
+        self.neighbours[j] &= ~(1 << i)
+        self.children[i] |= 1 << j
+        self.parents[j] |= 1 << i
+
+
+def find_cycle(adjacency: NDArray[np.int8]) -> list[int] | None:
+    """Return the variables of a directed cycle (first repeated at the end), or None."""
+    graph = MixedGraph.from_adjacency(adjacency)
+    left = (1 << graph.n) - 1
+    while sources := [i for i in bits(left) if not graph.parents[i] & left]:
+        for i in sources:
+            left &= ~(1 << i)
+    if not left:
+        return None
+    # Every remaining variable has a parent among them, so a walk upwards must repeat a variable.
+    walk = [next(bits(left))]
+    while True:
+        before = next(bits(graph.parents[walk[-1]] & left))
+        if before in walk:
+            return [before, *reversed(walk[walk.index(before) :])]
+        walk.append(before)
+
+
+def reachable(
+    adjacency: NDArray[np.integer | np.bool_], through: Iterable[int]
+) -> NDArray[np.bool_]:
+    """Return whether a directed path leads from i to j by way of ``through``, shape (K, K)."""
+    out = np.asarray(adjacency, dtype=bool)
+    for k in through:
+        out = out | np.outer(out[:, k], out[k])
+    return out
+
+
+def topological_order(adjacency: NDArray[np.int8]) -> list[int]:
+    """Return the variables of a DAG, parents before children, lowest index first."""
+    graph = MixedGraph.from_adjacency(adjacency)
+    order: list[int] = []
+    left = (1 << graph.n) - 1
+    while left:
+        source = next(i for i in bits(left) if not graph.parents[i] & left)
+        order.append(source)
+        left &= ~(1 << source)
+    return order
+
+
+def find_v_structures(graph: MixedGraph) -> list[tuple[int, int, int]]:
+    """Return the triples (a, c, b), a < b, with a -> c <- b and a, b not adjacent."""
+    out: list[tuple[int, int, int]] = []
+    for c in range(graph.n):
+        for a in bits(graph.parents[c]):
+            others = graph.parents[c] & ~graph.adjacent(a) & ~((1 << (a + 1)) - 1)
+            out.extend((a, c, b) for b in bits(others))
+    return sorted(out)
+
+
+def meek_orients(graph: MixedGraph, b: int, c: int) -> bool:
+    """Return whether one of the four Meek rules orients the undirected edge b - c as b -> c."""
+    if graph.parents[b] & ~graph.adjacent(c):  # rule 1: b <- c would be a new v-structure at b
+        return True
+    if graph.children[b] & graph.parents[c]:  # rule 2: b <- c would close a cycle
+        return True
+    middle = graph.neighbours[b] & graph.parents[c]
+    for d in bits(middle):  # rule 3: two nonadjacent parents of c, both neighbours of b
+        if middle & ~graph.adjacent(d) & ~(1 << d):
+            return True
+    # Rule 4 is needed only with background knowledge.
+    return any(
+        graph.parents[e] & graph.neighbours[b] & ~graph.adjacent(c)
+        for e in bits(graph.parents[c] & graph.adjacent(b))
+    )
+
+
+def apply_meek_rules(graph: MixedGraph) -> MixedGraph:
+    """Orient in place every compelled edge by the Meek rules; return the graph."""
+    changed = True
+    while changed:
+        changed = False
+        for b in range(graph.n):
+            for c in bits(graph.neighbours[b]):
+                if graph.neighbours[b] >> c & 1 and meek_orients(graph, b, c):
+                    graph.orient(b, c)
+                    changed = True
+    return graph
+
+
+def dag_to_cpdag(dag: NDArray[np.int8]) -> NDArray[np.int8]:
+    """Return the CPDAG, shape (K, K), of the Markov equivalence class of a DAG.
+
+    The v-structures stay directed, all other edges lose their direction, and the Meek rules
+    direct the remaining compelled edges.
+    """
+    directed = MixedGraph.from_adjacency(dag)
+    n = directed.n
+    graph = MixedGraph([0] * n, [0] * n, [directed.adjacent(i) for i in range(n)])
+    for a, c, b in find_v_structures(directed):
+        for parent in (a, b):
+            if graph.neighbours[parent] >> c & 1:
+                graph.orient(parent, c)
+    return apply_meek_rules(graph).adjacency()
+
+
+def extend_to_dag(graph: MixedGraph) -> NDArray[np.int8] | None:
+    """Return a consistent extension, shape (K, K), or None if there is none.
+
+    The extension is a DAG with the same edges, directions and v-structures (Dor and Tarsi 1992):
+    repeatedly take a sink whose neighbours are adjacent to all other variables adjacent to it,
+    direct its undirected edges towards it, and remove it.
+    """
+    rest = graph.copy()
+    out = np.zeros((graph.n, graph.n), dtype=np.int8)
+    left = list(range(graph.n))
+    while left:
+        for x in left:
+            if rest.children[x]:
+                continue
+            joined = rest.parents[x] | rest.neighbours[x]
+            if all(not joined & ~(1 << y) & ~rest.adjacent(y) for y in bits(rest.neighbours[x])):
+                break
+        else:
+            return None
+        for y in bits(joined):
+            out[y, x] = 1
+            for sets in (rest.parents, rest.children, rest.neighbours):
+                sets[y] &= ~(1 << x)
+        left.remove(x)
+    return out
+
+
+def check_square(matrix: ArrayLike, what: str) -> NDArray[Any]:
+    """Return a square matrix as an array."""
+    out = np.asarray(matrix)
+    if out.ndim != 2 or out.shape[0] != out.shape[1]:
+        raise GraphError(
+            "matrix-not-square",
+            "{what} must be square, got shape {shape}",
+            {"what": what, "shape": out.shape},
+        )
+    return out
+
+
+def _check_adjacency(adjacency: ArrayLike) -> NDArray[np.int8]:
+    given = check_square(adjacency, "an adjacency matrix")
+    if given.size and not np.isin(given, (0, 1)).all():
+        raise GraphError("adjacency-not-binary", "an adjacency matrix must contain only 0 and 1")
+    out = np.array(given, dtype=np.int8)
+    if out.diagonal().any():
+        raise GraphError(
+            "self-loop",
+            "variable {variable} has an edge to itself; the diagonal of an adjacency matrix must "
+            "be 0",
+            variable=int(np.argmax(out.diagonal())),
+        )
+    out.setflags(write=False)
+    return out
+
+
+def _check_names(names: Sequence[str] | None, n_variables: int) -> tuple[str, ...]:
+    if names is None:
+        return tuple(f"Z{k + 1}" for k in range(n_variables))
+    out = tuple(str(name) for name in names)
+    if len(out) != n_variables:
+        raise GraphError(
+            "wrong-number-of-names",
+            "{expected} variables need {expected} names, got {found}",
+            {"expected": n_variables, "found": len(out)},
+        )
+    if len(set(out)) != len(out):
+        name = next(name for name in out if out.count(name) > 1)
+        raise GraphError(
+            "duplicate-name",
+            "names must be unique, but {name!r} occurs {count} times",
+            {"name": name, "count": out.count(name)},
+        )
+    return out
+
+
+def cycle_error(path: Sequence[str], edges: str = "directed edges") -> GraphError:
+    """Return the error about edges that form a cycle, given by the names along it."""
+    return GraphError(
+        "cycle",
+        "the {edges} form a cycle: {path}",
+        {"edges": edges, "path": " -> ".join(path)},
+        advice=Advice("break-cycle", "remove or reverse one of them"),
+    )
+
+
+def parents_to_adjacency(parents: Sequence[Sequence[int]]) -> NDArray[np.int8]:
+    """Return the adjacency matrix, shape (K, K), of a DAG given by its K parent sets."""
+    out = np.zeros((len(parents), len(parents)), dtype=np.int8)
+    for child, causes in enumerate(parents):
+        out[list(causes), child] = 1
+    return out
+
+
+def edges_to_adjacency(
+    names: Sequence[str],
+    directed: Iterable[tuple[str, str]],
+    undirected: Iterable[tuple[str, str]],
+) -> NDArray[np.int8]:
+    """Return the adjacency matrix, shape (K, K), of edges given as pairs of names."""
+    index = {name: k for k, name in enumerate(names)}
+    out = np.zeros((len(index), len(index)), dtype=np.int8)
+    pairs = list(undirected)
+    for a, b in (*directed, *pairs, *((b, a) for a, b in pairs)):
+        for name in (a, b):
+            if name not in index:
+                raise GraphError(
+                    "unknown-variable", "an edge names {name!r}, which is not a variable", name=name
+                )
+        out[index[a], index[b]] = 1
+    return out
+
+
+class NamedGraph:
+    """Immutable graph with names and an adjacency matrix; equality is by content."""
+
+    __slots__ = ("__dict__", "_adjacency", "_names")
+
+    _adjacency: NDArray[np.int8]
+    _names: tuple[str, ...]
+
+    def __init__(self, adjacency: ArrayLike, names: Sequence[str] | None = None) -> None:
+        checked = _check_adjacency(adjacency)
+        object.__setattr__(self, "_adjacency", checked)
+        object.__setattr__(self, "_names", _check_names(names, len(checked)))
+        cycle = find_cycle(checked)
+        if cycle is not None:
+            raise cycle_error([self._names[k] for k in cycle])
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a {type(self).__name__} cannot be changed; build a new one")
+
+    @property
+    def adjacency(self) -> NDArray[np.int8]:
+        """Read-only matrix, shape (K, K): ``a[i, j] = 1`` means i -> j; both 1 means i - j."""
+        return self._adjacency
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the variables, length K."""
+        return self._names
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables, K."""
+        return len(self._names)
+
+    def _named_pairs(self, where: NDArray[np.bool_]) -> Edges:
+        return [(self._names[i], self._names[j]) for i, j in np.argwhere(where)]
+
+    @property
+    def directed_edges(self) -> Edges:
+        """Pairs (cause, effect) of names, in index order."""
+        return self._named_pairs(self._adjacency > self._adjacency.T)
+
+    @property
+    def undirected_edges(self) -> Edges:
+        """Pairs of names joined by an undirected edge, each once, in index order."""
+        return self._named_pairs(np.triu(self._adjacency & self._adjacency.T) > 0)
+
+    @property
+    def skeleton(self) -> NDArray[np.int8]:
+        """Symmetric matrix, shape (K, K): 1 where two variables are adjacent."""
+        return np.maximum(self._adjacency, self._adjacency.T)
+
+    @property
+    def n_edges(self) -> int:
+        """Number of adjacent pairs."""
+        return int(self.skeleton.sum()) // 2
+
+    @cached_property
+    def _mixed(self) -> MixedGraph:
+        return MixedGraph.from_adjacency(self._adjacency)
+
+    @property
+    def v_structures(self) -> list[tuple[str, str, str]]:
+        """Triples (a, c, b) of names with a -> c <- b and a, b not adjacent, in index order."""
+        return [
+            (self._names[a], self._names[c], self._names[b])
+            for a, c, b in find_v_structures(self._mixed)
+        ]
+
+    def permute(self, order: Sequence[int]) -> Self:
+        """Return the same graph with variable ``order[k]`` in place k."""
+        where = np.asarray(order, dtype=np.int64)
+        if sorted(where.tolist()) != list(range(self.n_variables)):
+            raise GraphError(
+                "invalid-order",
+                "order must contain each of 0..{last} once, got {order}",
+                {"last": self.n_variables - 1, "order": where.tolist()},
+            )
+        return type(self)(
+            self._adjacency[np.ix_(where, where)], tuple(self._names[k] for k in where)
+        )
+
+    def rename(self, names: Sequence[str]) -> Self:
+        """Return the same graph under other names, length K."""
+        return type(self)(self._adjacency, names)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        assert isinstance(other, NamedGraph)
+        return self._names == other._names and np.array_equal(self._adjacency, other._adjacency)
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self._names, self._adjacency.tobytes()))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (np.array(self._adjacency), self._names)
