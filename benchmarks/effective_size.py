@@ -16,7 +16,8 @@ import numpy as np
 
 from hidag import design, simulate
 from hidag.em.problem import Schedule
-from hidag.fitting.graph_stage import GraphSettings, learn_graph
+from hidag.fitting.settings import GraphSettings
+from hidag.fitting.stages import learn_graph
 from hidag.measurement import default_penalty
 from hidag.metrics import Parts, evaluate
 from hidag.strategy.estimation import StageOneSettings, estimate_measurement

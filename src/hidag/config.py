@@ -254,7 +254,7 @@ class InitializationConfig:
 
 @dataclass(frozen=True)
 class LevelsConfig:
-    """Latents with different numbers of levels (``hidag.initialization.levels``)."""
+    """Latents with different numbers of levels (``hidag.initialization.start_points``)."""
 
     kmeans_rounds: int = 30  # Iterations of one-dimensional k-means.
     # Rows and EM steps of the normal mixtures that are compared: differences are large.
@@ -318,7 +318,7 @@ class SelectionConfig:
 
 @dataclass(frozen=True)
 class GraphStageConfig:
-    """Stages II and III (``hidag.fitting.graph_stage``)."""
+    """Stages II and III (``hidag.fitting.stages``)."""
 
     max_edge_tests: int = 20  # Weakest pairs of latents tested on the observed data, at most.
     # Multiplications for all tests; divided by those of one E-step it bounds their number.

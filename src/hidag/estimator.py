@@ -18,9 +18,8 @@ from hidag.data.rows import nonempty_rows
 from hidag.data.table import Observations, read_table
 from hidag.exceptions import DataError, Setting
 from hidag.fitting.number_of_latents import InitialValues
-from hidag.fitting.settings import checked_count, plain_settings, root_seed
+from hidag.fitting.settings import checked_count, plain_settings, read_task, root_seed
 from hidag.fitting.stages import fit_selected_number, run_stages
-from hidag.fitting.task import read_task
 from hidag.formatting import plural
 from hidag.parallel import Progress, make_observer
 from hidag.results import FitResult

@@ -144,6 +144,8 @@ def _exponent(size: float) -> int:
 
 
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+#: Longer lists of names are cut, and the rest is counted.
+MAX_LISTED = 8
 #: Bidirectional classes of the characters that change the direction of the text after them.
 _DIRECTIONAL = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 
@@ -170,6 +172,25 @@ def replace_hidden(text: str, keep: str = "\n\t") -> str:
 def plural(number: int, one: str, many: str | None = None) -> str:
     """Return a number with its noun: 1 item, 1,000 items."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def join_names(names: Sequence[str], *, last: str = "and", limit: int = MAX_LISTED) -> str:
+    """Return names as a phrase: "a, b and c", or "a, b, c and 9 more"."""
+    if len(names) > limit:
+        return f"{', '.join(names[: limit - 1])} {last} {len(names) - limit + 1} more"
+    if len(names) <= 1:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} {last} {names[-1]}"
+
+
+def with_noun(noun: str, names: Sequence[str]) -> str:
+    """Return names after their noun: "item a", "items a and b", or "no item"."""
+    return f"{noun}{'s' * (len(names) > 1)} {join_names(names)}" if names else f"no {noun}"
+
+
+def sentence_case(text: str) -> str:
+    """Return the text with its first letter in upper case."""
+    return text[:1].upper() + text[1:]
 
 
 def shorten(name: str, max_length: int, mark: str = ELLIPSIS) -> str:

@@ -16,8 +16,7 @@ from hidag.em.m_step import Basis, allowed_coefficients, run_m_step
 from hidag.em.saem import GibbsSampler
 from hidag.exceptions import DataError
 from hidag.fitting.information_criteria import information_criteria
-from hidag.initialization.common_factors import network_start
-from hidag.initialization.spectral import predictors, spectral_start
+from hidag.initialization.initializers import network_start, predictors, spectral_start
 from hidag.latent import StateSpace
 from hidag.measurement import NO_SPARSITY, Terms
 from hidag.simulation import chain_dag, make_truth, random_law, simulate

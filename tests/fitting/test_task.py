@@ -13,7 +13,7 @@ from hidag.exceptions import (
     KnowledgeWarning,
     SettingError,
 )
-from hidag.fitting.task import read_task
+from hidag.fitting.settings import read_task
 from hidag.reporting import list_concerns
 
 

@@ -9,15 +9,17 @@ import pytest
 from scipy.sparse.csgraph import maximum_flow
 
 from hidag import check_identifiability
-from hidag.identifiability import flow
+from hidag.identifiability import blocks
 from hidag.identifiability.blocks import (
     antichain_items,
+    assign_items,
+    distinct_rows,
     find_blocks,
     find_shortages,
     items_per_block,
+    minimal_hall_violator,
     subset_violations,
 )
-from hidag.identifiability.flow import assign_items, distinct_rows, minimal_hall_violator
 from hidag.identifiability.generic_conditions import minimal_additions
 
 
@@ -147,7 +149,7 @@ def test_flows_have_32_bit_indices(monkeypatch) -> None:
         types.append((graph.indices.dtype, graph.indptr.dtype))
         return maximum_flow(graph, source, sink)
 
-    monkeypatch.setattr(flow, "maximum_flow", seen)
+    monkeypatch.setattr(blocks, "maximum_flow", seen)
     given = assign_items(np.eye(2, dtype=bool), np.array([2, 1]), np.array([1, 1]))
     assert given.tolist() == [[1, 0], [0, 1]]
     assert types == [(np.int32, np.int32)]

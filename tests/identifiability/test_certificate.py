@@ -150,7 +150,7 @@ def test_the_example_has_two_models_with_one_distribution(capsys) -> None:
         np.testing.assert_allclose(after, [b0 + b3, b1 - b3, -b3, 2 * b3 + b13], atol=1e-12)
         assert not np.isclose(np.sort(before)[:, None], after[3]).any()
         for table, p in ((eta, law), (other_eta, other_law)):
-            fitted = hidag.identifiability.fit_certificate.certify_fit(
+            fitted = hidag.identifiability.certificate.certify_fit(
                 page["Q"], table, p, effects="all"
             )
             assert fitted.finding("monotone").status == "holds"
@@ -331,7 +331,7 @@ def test_names_and_numbers_on_the_page_match_the_code() -> None:
     table = text.split("| name | condition |")[1].split("\n\n")[0]
     documented = re.findall(r"^\| `([a-z-]+)` \|", table, re.M)
     q = np.vstack([EYE] * 3)
-    found = hidag.identifiability.fit_certificate.certify_fit(
+    found = hidag.identifiability.certificate.certify_fit(
         q, np.zeros((9, 8)), np.full(8, 0.125), families="bernoulli"
     )
     assert documented == [finding.name for finding in found.findings]

@@ -9,14 +9,14 @@ import pytest
 
 from hidag.exceptions import DataError
 from hidag.identifiability import FittedItems, ResponseModel, certify_fit, information_rank
-from hidag.identifiability.design import read_design
-from hidag.identifiability.fitted_conditions import (
+from hidag.identifiability.assumptions import (
     estimable_designs,
     item_tables,
     items_with_ties,
     nonmonotone_steps,
     not_maximal_at_top,
 )
+from hidag.identifiability.design import read_design
 from hidag.identifiability.strict_conditions import find_equal_states, unseparated_latents
 from hidag.latent import StateSpace
 

@@ -8,22 +8,23 @@ import numpy as np
 import pytest
 
 from hidag.identifiability import check_identifiability
-from hidag.identifiability.design import MeasurementDesign
-from hidag.identifiability.fit_certificate import certify_parameters
-from hidag.identifiability.fitted_conditions import FittedModel, mask_undetermined, n_estimable
+from hidag.identifiability.assumptions import mask_undetermined, n_estimable
+from hidag.identifiability.certificate import certify
+from hidag.identifiability.design import FittedModel, MeasurementDesign
 from hidag.latent import SaturatedLaw, StateSpace
+from hidag.measurement.terms import ALL_ORDERS, Effects
 
 Q = np.array([[1, 0]] * 3 + [[0, 1]] * 3 + [[1, 1]] * 2, dtype=bool)
 #: Of the states 00, 01, 10, 11 nobody is in the second.
 LINE = np.array([False, True, False, False])
 
 
-def make_design(q=Q, ruled_out=LINE, order=None, **more):
+def make_design(q=Q, ruled_out=LINE, order=ALL_ORDERS, conjunctive=False):
     items = tuple(f"item_{j}" for j in range(len(q)))
     latents = tuple("ABC"[: q.shape[1]])
     families = ("bernoulli",) * len(q)
     return MeasurementDesign(
-        q, items, latents, (2,) * q.shape[1], order, families, ruled_out=ruled_out, **more
+        q, items, latents, (2,) * q.shape[1], Effects(order, conjunctive), families, ruled_out
     )
 
 
@@ -84,7 +85,7 @@ def test_a_fit_is_certified_over_possible_states(unknown):
     law = SaturatedLaw(StateSpace((2, 2)), np.array([0.3, 0.0, 0.3, 0.4]))
     tables = [line.reshape(2, 2)[tuple(slice(None) if own else 0 for own in row)]
               for line, row in zip(eta, Q, strict=True)]  # fmt: skip
-    found = certify_parameters(asked, FittedModel(mask_undetermined(asked, tables), law, eta))
+    found = certify(asked, FittedModel(mask_undetermined(asked, tables), law, eta))
     assert found.finding("monotone").holds
     assert found.finding("distinct-states").holds
     # The law's two, and every sum once.
@@ -92,7 +93,7 @@ def test_a_fit_is_certified_over_possible_states(unknown):
     assert found.finding("positive-law").witness == {"states": ["01"], "ruled_out": ["01"]}
     empty = SaturatedLaw(StateSpace((2, 2)), np.array([0.6, 0.0, 0.0, 0.4]))
     fitted = FittedModel(mask_undetermined(asked, tables), empty, eta)
-    found = certify_parameters(asked, fitted, information=False)
+    found = certify(asked, fitted, information=False)
     assert found.finding("positive-law").sentence.endswith(
         "; state 10 has probability zero in the fit"
     )

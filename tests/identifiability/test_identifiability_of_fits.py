@@ -10,7 +10,7 @@ import pytest
 
 from hidag import DCRL, Knowledge, check_identifiability, load
 from hidag.exceptions import IdentifiabilityWarning
-from hidag.identifiability import fit_certificate
+from hidag.identifiability import certificate
 from hidag.latent import NetworkLaw
 from hidag.simulation import chain_dag, make_truth, random_law, simulate
 
@@ -100,7 +100,7 @@ def test_rare_states_of_a_network_are_positive_if_no_table_has_a_zero(good_fit):
 
 def test_the_verdict_item_by_item_is_that_over_all_joint_states(good_fit, monkeypatch):
     listed = good_fit.certify()
-    monkeypatch.setattr(fit_certificate, "MOST_LISTED_STATES", 4)
+    monkeypatch.setattr(certificate, "MOST_LISTED_STATES", 4)
     single = good_fit.certify()
     assert single.finding("information").status == "undecided"
     same = [one.status for one in single.findings[:-1]]
@@ -140,7 +140,7 @@ def test_conjunctive_items_need_a_pure_item_for_every_latent(effects):
         model = DCRL(3, effects=effects, q_matrix=CYCLE, family="gaussian", random_state=0).fit(X)
     assert [str(warning.message) for warning in caught] == [
         "this Q-matrix has no guarantee of identifiability: no item loads on Z1, Z2 or Z3 alone, "
-        "so DINA and DINO items have the same distribution whether one of these is the only latent "
+        "so DINA and DINO items have the same distribution whether that latent is the only one "
         "present (absent) or none is, and other latent distributions give the same distribution "
         "of the data"
     ]

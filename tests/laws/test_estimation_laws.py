@@ -16,7 +16,7 @@ from hidag.em.m_step import Basis, run_m_step
 from hidag.em.posterior import posterior_marginals, row_log_likelihood
 from hidag.em.problem import Problem, Schedule
 from hidag.em.saem import GibbsSampler
-from hidag.initialization.spectral import predictors, spectral_start
+from hidag.initialization.initializers import predictors, spectral_start
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import NO_SPARSITY, MeasurementParameters, default_penalty, family_named
 

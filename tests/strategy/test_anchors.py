@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from hidag.initialization.levels import discretise, match_levels
 from hidag.initialization.rotations import rotate_to_anchors
+from hidag.initialization.start_points import discretise, match_levels
 
 
 def factors_of(loadings, correlations, rng):

@@ -10,8 +10,8 @@ from scipy.optimize import linear_sum_assignment
 
 from hidag.em.design_data import WorkingData
 from hidag.em.m_step import Basis
+from hidag.initialization.initializers import predictors, spectral_start
 from hidag.initialization.rotations import varimax
-from hidag.initialization.spectral import predictors, spectral_start
 from hidag.initialization.start_points import StartPoint
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, family_named

@@ -9,7 +9,8 @@ import pytest
 
 from hidag.em.problem import Schedule
 from hidag.exceptions import SettingError
-from hidag.fitting.graph_stage import GraphSettings, learn_graph
+from hidag.fitting.settings import GraphSettings
+from hidag.fitting.stages import learn_graph
 from hidag.latent import NetworkLaw
 from hidag.latent.laws import factorise_counts
 from hidag.measurement import default_penalty

@@ -9,7 +9,7 @@ import pytest
 
 from hidag.em.design_data import WorkingData
 from hidag.em.problem import Schedule
-from hidag.initialization.common_factors import network_start
+from hidag.initialization.initializers import network_start
 from hidag.latent import LatentCounts
 from hidag.measurement import default_penalty
 from hidag.metrics import Parts, evaluate

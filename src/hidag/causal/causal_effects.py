@@ -15,7 +15,7 @@ from hidag.causal.item_outcomes import Outcome, expected_outcomes
 from hidag.causal.possible_parents import MAX_PARENT_SETS, enumerate_parent_sets
 from hidag.causal.unidentified_effects import NOT_IDENTIFIED
 from hidag.exceptions import Advice, Message, Setting, SettingError
-from hidag.identifiability.findings import join_names
+from hidag.formatting import join_names
 from hidag.inference.asymptotic_draws import AsymptoticDraws
 from hidag.inference.bootstrap_result import BootstrapResult
 from hidag.inference.information.expected_information import NO_INTERVAL, Perturbations

@@ -33,7 +33,7 @@ from hidag.causal.probability_queries import (
 from hidag.causal.unidentified_effects import NOT_IDENTIFIED, PositivityCheck, Unidentified
 from hidag.exceptions import DataError, Message, Setting, SettingError
 from hidag.fitting.settings import checked_count
-from hidag.identifiability.findings import join_names
+from hidag.formatting import join_names
 from hidag.latent.junction_tree import Factor, indicator
 from hidag.latent.laws import NetworkLaw
 from hidag.results import FitResult, as_result

@@ -29,8 +29,7 @@ from hidag.data.rows import (
 )
 from hidag.data.table import read_table
 from hidag.exceptions import Advice, DataError, FileError, SettingError
-from hidag.formatting import plural
-from hidag.identifiability.findings import join_names
+from hidag.formatting import join_names, plural
 
 Array = NDArray[np.float64]
 _MAX_NAMES = 4

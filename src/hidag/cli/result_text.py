@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from hidag.cli.console import columns, say
 from hidag.data.item_types import GIVEN_FAMILY
 from hidag.data.rows import MANY_EMPTY_ROWS, describe_empty_rows
-from hidag.formatting import format_number, plural, shorten
-from hidag.identifiability.findings import join_names
+from hidag.formatting import format_number, join_names, plural, shorten
 from hidag.measurement.families import default_family
 from hidag.reporting import (
     all_binary,

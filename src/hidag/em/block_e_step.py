@@ -45,24 +45,16 @@ class BlockSplit:
     """The latents in two blocks, and their joint states.
 
     Boundary latents come first in the first block and last in the second.
-
-    Attributes
-    ----------
-    first, second : tuple of int
-        Latents of each block, with A and B joint states.
-    cross : ndarray of int64, shape (C, D)
-        Joint states by the boundary latents' states in the first and in the second block; other
-        latents are at level 0. Shape (1, 1) without boundary latents.
-    order : ndarray of int64, shape (A B,)
-        Joint state at each position (a, b).
-    first_states, second_states : ndarray of int64, shape (A,) and (B,)
-        Joint states in which the other block is at level 0.
     """
 
+    # Latents of each block, with A and B joint states.
     first: tuple[int, ...]
     second: tuple[int, ...]
+    # (C, D): joint states by the boundary latents' states in the first and in the second block;
+    # other latents are at level 0. Shape (1, 1) without boundary latents.
     cross: Integers
-    order: Integers
+    order: Integers  # (A B,): joint state at each position (a, b)
+    # (A,) and (B,): joint states in which the other block is at level 0
     first_states: Integers
     second_states: Integers
 
@@ -106,11 +98,7 @@ class BlockSplit:
 def choose_split(levels: tuple[int, ...], scopes: tuple[int, ...]) -> BlockSplit | None:
     """Return the cheapest split, or None where listing all joint states is cheaper.
 
-    Parameters
-    ----------
-    levels : tuple of int, length K
-    scopes : tuple of int
-        Latents of the items that are not additive, each set as a sum of powers of two.
+    ``scopes`` are the latents of the items that are not additive, each a sum of powers of two.
     """
     n_latents, n_states = len(levels), prod(levels)
     coupled = [latents for latents in sorted(set(scopes)) if latents.bit_count() > 1]
@@ -148,24 +136,13 @@ def _members(latents: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class BlockTable:
-    """Log density contributions over the states of some of the latents.
+    """Log density contributions over the states of some of the latents."""
 
-    Attributes
-    ----------
-    terms : ndarray, shape (A, T')
-        Values of these latents' terms, for additive items.
-    columns : ndarray of int, shape (d,)
-        Columns of extended rows that have a table.
-    table : ndarray, shape (d, A)
-        Contribution of one unit of each column, centred at the middle of its range.
-    bounded : bool
-        Whether exponents of all rows are so small that they need no shift.
-    """
-
-    terms: Array
-    columns: Indices
+    terms: Array  # (A, T'): values of these latents' terms, for additive items
+    columns: Indices  # (d,): columns of extended rows that have a table
+    # (d, A): contribution of one unit of each column, centred at the middle of its range
     table: Array
-    bounded: bool
+    bounded: bool  # whether exponents of all rows are so small that they need no shift
 
     def densities(self, rows: Array, slopes: Array) -> tuple[Array, Array]:
         """Return densities up to a factor per row, (n, A), and the logarithms of the factors.
@@ -187,62 +164,32 @@ class BlockTable:
 
 @dataclass(frozen=True)
 class BlockDensities:
-    """Densities of rows given the states of each block, for any latent distribution.
+    """Densities of rows given the states of each block, for any latent distribution."""
 
-    Attributes
-    ----------
-    first, second : ndarray, shape (n, A) and (n, B)
-        Up to factors.
-    log_factor : ndarray, shape (n,) or (1,)
-        Logarithms of the factors of both.
-    log_level : ndarray, shape (n,)
-        Log density contributions that do not depend on the state.
-    """
-
+    # (n, A) and (n, B), up to factors
     first: Array
     second: Array
-    log_factor: Array
-    log_level: Array
+    log_factor: Array  # (n,) or (1,): logarithms of the factors of both
+    log_level: Array  # (n,): log density contributions that do not depend on the state
 
 
 @dataclass(frozen=True)
 class BlockModel:
-    """Items and latent distribution of a block E-step.
-
-    Attributes
-    ----------
-    split : BlockSplit
-    additive : ndarray of int, shape (d,)
-        Columns of additive items.
-    tabled : ndarray of int
-        Columns of extended rows that have tables.
-    slopes : ndarray, shape (d, T)
-        Contribution of one unit of an additive column for each term that is 1.
-    term_order : ndarray of int, shape (T,)
-        Order of the terms in ``slopes``: those of the first block come first.
-    level : ndarray, shape (D + M + 1,)
-        Contribution of one unit of each extended column in any state.
-    first, second, cross : BlockTable
-    common : ndarray, shape (S,)
-        Sum of the log partitions that all rows share, by state.
-    weights : ndarray, shape (A, B)
-        Exponential of the offset, at most 1.
-    top : float
-        Logarithm of the divisor of the weights.
-    """
+    """Items and latent distribution of a block E-step."""
 
     split: BlockSplit
-    additive: Indices
-    tabled: Indices
-    slopes: Array
+    additive: Indices  # (d,): columns of additive items
+    tabled: Indices  # columns of extended rows that have tables
+    slopes: Array  # (d, T): contribution of one unit of an additive column for each term that is 1
+    # (T,): order of the terms in ``slopes``: those of the first block come first
     term_order: Indices
-    level: Array
+    level: Array  # (D + M + 1,): contribution of one unit of each extended column in any state
     first: BlockTable
     second: BlockTable
     cross: BlockTable
-    common: Array
-    weights: Array
-    top: float
+    common: Array  # (S,): sum of the log partitions that all rows share, by state
+    weights: Array  # (A, B): exponential of the offset, at most 1
+    top: float  # logarithm of the divisor of the weights
 
     def with_law(self, log_law: Array) -> BlockModel:
         """Return the same items with other log probabilities of the states, shape (S,)."""
@@ -317,25 +264,14 @@ class BlockModel:
 
 @dataclass(frozen=True)
 class BlockPosterior:
-    """Posterior of rows, factorised over the two blocks.
+    """Posterior of rows, factorised over the two blocks."""
 
-    Attributes
-    ----------
-    first, second : ndarray, shape (n, A) and (n, B)
-        Densities up to factors given the states of each block.
-    first_joint : ndarray, shape (n, A)
-        Joint densities with the second block summed out.
-    mass : ndarray, shape (n,)
-        Marginal densities in the same units.
-    log_marginal : ndarray, shape (n,)
-        Log marginal densities, in true units.
-    """
-
+    # (n, A) and (n, B): densities up to factors given the states of each block
     first: Array
     second: Array
-    first_joint: Array
-    mass: Array
-    log_marginal: Array
+    first_joint: Array  # (n, A): joint densities with the second block summed out
+    mass: Array  # (n,): marginal densities in the same units
+    log_marginal: Array  # (n,): log marginal densities, in true units
 
     def counts(self, factor: Array) -> Array:
         """Return weighted sums of posteriors over the offset weights, (S,), in split order.
@@ -426,19 +362,10 @@ def factorise_states(
 ) -> BlockModel | None:
     """Return the block model, or None where listing the joint states is faster.
 
-    Parameters
-    ----------
-    parameters : MeasurementParameters
-    log_law : ndarray, shape (S,)
-        Log probabilities of the states.
-    features : ndarray, shape (S, T)
-        Values of the terms in all joint states.
-    tables : tuple of ndarray, shapes (D, S) and (J, S)
-        Natural parameters of columns and log partitions of items.
-    data : WorkingData
-    has_missing : bool
-        Whether rows may have missing cells: log partitions of incomplete items then belong to the
-        columns that indicate observed cells.
+    ``log_law`` (S,) are log probabilities and ``features`` (S, T) the terms' values by state;
+    ``tables`` are natural parameters of columns (D, S) and log partitions of items (J, S). If rows
+    may have missing cells, log partitions of incomplete items belong to the columns that indicate
+    observed cells.
     """
     terms, (theta, partition) = parameters.terms, tables
     too_few = len(log_law) < CONFIG.e_step.min_states_for_blocks

@@ -43,13 +43,7 @@ def unexplained_shares(x: Array, weights: Array | None) -> Array:
     """Return the share of each column's variance that the other columns do not explain, (D,).
 
     An upper bound of the noise share; missing cells raise it. With too few rows for the regressions
-    all shares are 1.
-
-    Parameters
-    ----------
-    x : ndarray, shape (N, D)
-        Centred; zeros in missing cells.
-    weights : ndarray, shape (N,), or None
+    all shares are 1. Columns ``x`` (N, D) are centred, with zeros in missing cells.
     """
     n_rows = float(len(x) if weights is None else weights.sum())
     residual_df = n_rows - x.shape[1]
@@ -68,47 +62,29 @@ class WorkingData:
     """Responses ready for estimation.
 
     A family may have several columns per item (D in all, J if every item has one).
-
-    Attributes
-    ----------
-    extended : ndarray, shape (N, D + M + 1)
-        The items' columns, then an indicator of observed cells for each item with missing cells,
-        then ones: the matrix that the E-step multiplies with.
-    families : tuple of str, length J
-    observed : ndarray of uint8, shape (N, J), or None
-        1 for observed cells; None when nothing is missing.
-    incomplete : ndarray of int, shape (M,)
-        Items with missing cells: they have counts of their own.
-    n_observed : ndarray, shape (J,)
-        Observed cells of each item, weighted.
-    mean, variance, sum_squares : ndarray, shape (D,)
-        Per column, over observed cells.
-    constant : ndarray, shape (J,)
-        Sum of the parts of the log densities that depend on no parameter.
-    shift, scale : ndarray, shape (J,)
-        Gaussian and lognormal items are standardised, ``(x - shift) / scale``, so that results do
-        not depend on units; 0 and 1 for other items.
-    summaries : tuple of ndarray, length J
-        Input for a family's sum of ``base``; empty where that sum is in ``constant``.
-    weights : ndarray, shape (N,), or None
-        Row weights, which enter all sums over rows; None when all are 1.
-    estimated_noise : ndarray, shape (J,), or None
-        Noise shares according to an estimate; None before there is one.
     """
 
+    # (N, D + M + 1): the items' columns, then an indicator of observed cells for each item with
+    # missing cells, then ones: the matrix that the E-step multiplies with
     extended: Array
-    families: tuple[str, ...]
-    observed: NDArray[np.uint8] | None
-    incomplete: NDArray[np.intp]
-    n_observed: Array
+    families: tuple[str, ...]  # length J
+    observed: NDArray[np.uint8] | None  # (N, J): 1 for observed cells; None when nothing is missing
+    incomplete: NDArray[np.intp]  # (M,): items with missing cells: they have counts of their own
+    n_observed: Array  # (J,): observed cells of each item, weighted
+    # (D,), per column, over observed cells
     mean: Array
     variance: Array
     sum_squares: Array
-    constant: Array
+    constant: Array  # (J,): sum of the parts of the log densities that depend on no parameter
+    # (J,): Gaussian and lognormal items are standardised, ``(x - shift) / scale``, so that
+    # results do not depend on units; 0 and 1 for other items
     shift: Array
     scale: Array
+    # length J: input for a family's sum of ``base``; empty where that sum is in ``constant``
     summaries: tuple[Array, ...]
+    # (N,): row weights, which enter all sums over rows; None when all are 1
     weights: Array | None = None
+    # (J,): noise shares according to an estimate; None before there is one
     estimated_noise: Array | None = None
 
     @property
@@ -224,12 +200,8 @@ class WorkingData:
     def with_estimated_noise(self, information: Array, scale: Array) -> WorkingData:
         """Return the data with noise shares that an estimate indicates.
 
-        Parameters
-        ----------
-        information : ndarray, shape (J,)
-            About the items' intercepts at the estimate, in all rows.
-        scale : ndarray, shape (J,)
-            Of the items' coefficients.
+        ``information`` (J,) is that about the items' intercepts at the estimate, in all rows;
+        ``scale`` (J,) is that of the items' coefficients.
         """
         families = [family_named(name) for name in self.families]
         has_noise = np.array(

@@ -38,20 +38,11 @@ class SufficientStatistics:
 
 @dataclass(frozen=True)
 class Statistics(SufficientStatistics):
-    """Expected or sampled complete-data sums by joint state.
+    """Expected or sampled complete-data sums by joint state."""
 
-    Attributes
-    ----------
-    count : ndarray, shape (S,)
-        Rows in each latent state.
-    sum_x : ndarray, shape (D, S)
-        Sums of the items' columns over observed cells.
-    incomplete_count : ndarray, shape (M, S)
-        Rows that observed the item, for the M items with missing cells.
-    """
-
-    count: Array
-    sum_x: Array
+    count: Array  # (S,): rows in each latent state
+    sum_x: Array  # (D, S): sums of the items' columns over observed cells
+    # (M, S): rows that observed the item, for the M items with missing cells
     incomplete_count: Array
 
     def item_counts(self, items: NDArray[np.intp], incomplete: NDArray[np.intp]) -> Array:
@@ -84,16 +75,11 @@ def log_probabilities(probabilities: Array) -> Array:
 
 @dataclass(frozen=True)
 class StateScores:
-    """Coefficients that give ``log f(x, z)`` of a row for all states as one matrix product.
+    """Coefficients that give ``log f(x, z)`` of a row for all states as one matrix product."""
 
-    Attributes
-    ----------
-    weights : ndarray, shape (D + M + 1, S)
-        Multiplied with rows of ``WorkingData.extended``: natural parameters; minus the log
-        partitions of the M incomplete items; for the column of ones the log prior minus the log
-        partitions of all other items.
-    """
-
+    # (D + M + 1, S): multiplied with rows of ``WorkingData.extended``: natural parameters;
+    # minus the log partitions of the M incomplete items; for the column of ones the log prior
+    # minus the log partitions of all other items
     weights: Array
 
     @property
@@ -200,23 +186,14 @@ class Rows:
 
 @dataclass
 class RowSums:
-    """Sums over a lane of rows.
+    """Sums over a lane of rows."""
 
-    Attributes
-    ----------
-    by_state : ndarray, shape (m, S)
-        Sums of m columns; with blocks, in the order of the split and before weighting.
-    products : ndarray, shape (d, 1 + T)
-        Sums of additive columns times 1 and the terms, those of the first block first.
-    total : float
-        Sum of log marginals.
-    underflowed : list of Rows
-        Rows that are not in the sums because their block densities underflowed.
-    """
-
+    # (m, S): sums of m columns; with blocks, in the order of the split and before weighting
     by_state: Array
+    # (d, 1 + T): sums of additive columns times 1 and the terms, those of the first block first
     products: Array = field(default_factory=lambda: np.zeros((0, 0)))
-    total: float = 0.0
+    total: float = 0.0  # sum of log marginals
+    # rows that are not in the sums because their block densities underflowed
     underflowed: list[Rows] = field(default_factory=list)
 
     def __iadd__(self, other: RowSums) -> Self:
@@ -310,29 +287,19 @@ def rows_by_completeness(data: WorkingData) -> Iterator[tuple[Rows, bool]]:
 
 @dataclass
 class _Pass:
-    """One pass over the rows, which accumulates sums.
-
-    Attributes
-    ----------
-    states_only : bool
-        Whether only the counts of states are needed.
-    by_state : ndarray, shape (D + M + 1, S), or (1, S) for states only
-        Sums of extended columns; zero for columns that are in ``products``.
-    products : ndarray, shape (D, 1 + T)
-        Sums of the items' columns times 1 and the terms.
-    total : float
-        Sum of log marginals.
-    """
+    """One pass over the rows, which accumulates sums."""
 
     parameters: MeasurementParameters
     probabilities: Array
     data: WorkingData
     features: Array
-    states_only: bool
+    states_only: bool  # whether only the counts of states are needed
     n_threads: int
+    # (D + M + 1, S): sums of extended columns; zero for columns that are in ``products``
     by_state: Array = field(init=False)
+    # (D, 1 + T): sums of the items' columns times 1 and the terms
     products: Array = field(init=False)
-    total: float = 0.0
+    total: float = 0.0  # sum of log marginals
 
     def __post_init__(self) -> None:
         n_extended, n_columns = self.data.extended.shape[1], self.data.columns.n_columns
@@ -421,16 +388,8 @@ def run_e_step(
 ) -> tuple[Statistics, float]:
     """Return expected sufficient statistics and the observed-data log-likelihood.
 
-    Parameters
-    ----------
-    parameters : MeasurementParameters
-        On the working scale.
-    probabilities : ndarray, shape (S,)
-    data : WorkingData
-    features : ndarray, shape (S, T)
-        Values of the terms in all joint states.
-    n_threads : int
-        Changes the running time, never the bits.
+    Parameters are on the working scale; ``features`` (S, T) are the terms' values in all joint
+    states. Threads change the running time, never the bits.
     """
     return _Pass(parameters, probabilities, data, features, False, n_threads).run()
 

@@ -35,33 +35,18 @@ _Point = tuple[MeasurementParameters, Array]
 
 @dataclass(frozen=True)
 class Estimate:
-    """Result of a run of EM or SAEM.
-
-    Attributes
-    ----------
-    parameters : MeasurementParameters
-    probabilities : ndarray, shape (S,)
-    log_likelihood : float
-        Of the observed data.
-    objective : float
-        Log-likelihood minus penalty.
-    n_iter : int
-    converged : bool
-    trace : ndarray, shape (n_iter, 2)
-        Per iteration the objective (NaN for SAEM) and the largest change of a coefficient in units
-        of its item's scale.
-    statistics : Statistics
-        Expected at the estimate.
-    """
+    """Result of a run of EM or SAEM."""
 
     parameters: MeasurementParameters
-    probabilities: Array
-    log_likelihood: float
-    objective: float
+    probabilities: Array  # (S,)
+    log_likelihood: float  # of the observed data
+    objective: float  # log-likelihood minus penalty
     n_iter: int
     converged: bool
+    # (n_iter, 2): per iteration the objective (NaN for SAEM) and the largest change of a
+    # coefficient in units of its item's scale
     trace: Array
-    statistics: Statistics
+    statistics: Statistics  # expected at the estimate
 
 
 def append_run(before: Estimate, after: Estimate) -> Estimate:
@@ -160,16 +145,8 @@ def run_em(
 ) -> Estimate:
     """Return the penalised maximum likelihood estimate that EM reaches; the objective never falls.
 
-    Parameters
-    ----------
-    problem : Problem
-    parameters : MeasurementParameters
-        Starting values on the working scale.
-    probabilities : ndarray, shape (S,)
-        Starting value of the latent distribution.
-    law_step : callable
-        M-step of the latent distribution. The objective is monotone if it returns the maximum
-        likelihood distribution of its kind.
+    Starting values are on the working scale. The objective is monotone if ``law_step``, the M-step
+    of the latent distribution, returns the maximum likelihood distribution of its kind.
     """
     data, schedule, allowed = problem.data, problem.schedule, problem.allowed
     scale, penalty_scale = coefficient_scales(data), penalty_scales(data)
@@ -231,17 +208,9 @@ def fit_law(
 ) -> tuple[Array, float]:
     """Return the latent distribution (S,) after EM with fixed items, and its log-likelihood.
 
-    Parameters
-    ----------
-    e_step : callable
-        Probabilities (S,) to expected counts (S,) and the log-likelihood.
-    probabilities : ndarray, shape (S,)
-        Starting value, of the kind that ``law_step`` returns.
-    law_step : callable
-        Counts to the maximum likelihood distribution of its kind.
-    tolerance : float
-        EM ends when an iteration raises the log-likelihood by less.
-    max_steps : int
+    ``e_step`` takes probabilities (S,) to expected counts (S,) and the log-likelihood. The starting
+    value must be of the kind that ``law_step`` returns. EM ends when an iteration raises the
+    log-likelihood by less than the tolerance.
     """
     current, factor = probabilities, 1.0
     best, log_likelihood = probabilities, -np.inf
@@ -272,17 +241,9 @@ def update_law_unconstrained(
 
     Expected counts under a distribution over a graph confirm that graph. A few unconstrained steps
     reveal dependence that the graph lacks; many would fit noise. Each step is as long as two plain
-    ones: EM closes a share ``ratio`` of the remaining distance, and a step ``2 - ratio`` times as
-    long closes as much as two without overshooting.
-
-    Parameters
-    ----------
-    e_step : LawEStep
-    probabilities, counts : ndarray, shape (S,)
-        Starting value, and the counts expected under it: the first step needs no E-step.
-    n_steps : int
-    ratio : float
-        Information ratio of the items.
+    ones: EM closes a share ``ratio`` (the information ratio) of the remaining distance, and a step
+    ``2 - ratio`` times as long closes as much as two without overshooting. ``counts`` are those
+    expected under the starting value, so that the first step needs no E-step.
     """
     current = probabilities
     for step in range(n_steps):
@@ -303,23 +264,12 @@ class _StoredRows:
 
 @dataclass(frozen=True)
 class LawEStep:
-    """E-step for many latent distributions with fixed items, whose block densities are stored.
+    """E-step for many latent distributions with fixed items, whose block densities are stored."""
 
-    Attributes
-    ----------
-    parameters : MeasurementParameters
-        On the working scale.
-    data : WorkingData
-    features : ndarray, shape (S, T)
-        Values of the terms in all joint states.
-    n_threads : int
-        Changes the running time, never the bits.
-    """
-
-    parameters: MeasurementParameters
+    parameters: MeasurementParameters  # on the working scale
     data: WorkingData
-    features: Array
-    n_threads: int = 1
+    features: Array  # (S, T): values of the terms in all joint states
+    n_threads: int = 1  # changes the running time, never the bits
 
     def run(self, law: Array) -> tuple[Array, float]:
         """Return expected counts of the states (S,) and the log-likelihood under a law (S,)."""

@@ -27,23 +27,15 @@ class DerivativeMeans:
 
     A derivative that is linear in the terms (of a Gaussian item, or one with a single latent) needs
     only means of products of two terms, which serve all such derivatives.
-
-    Attributes
-    ----------
-    products : ndarray of float32, shape (S, Q)
-        Other derivatives times the design, and products of pairs of its columns.
-    pairs : ndarray of int, shape (P, P)
-        Column of ``products`` for each pair of columns of the design.
-    linear, other : ndarray of int
-        Derivatives that are linear in the terms, and those that are not.
-    coefficients : ndarray, shape (P, number of linear derivatives)
     """
 
+    # (S, Q): other derivatives times the design, and products of pairs of its columns
     products: NDArray[np.float32]
-    pairs: NDArray[np.intp]
+    pairs: NDArray[np.intp]  # (P, P): column of ``products`` for each pair of columns of the design
+    # derivatives that are linear in the terms, and those that are not
     linear: NDArray[np.intp]
     other: NDArray[np.intp]
-    coefficients: Array
+    coefficients: Array  # (P, number of linear derivatives)
 
     @classmethod
     def of(cls, derivatives: Array, basis: Basis, order: NDArray[np.int64]) -> DerivativeMeans:
@@ -234,19 +226,10 @@ def log_evidence(
 ) -> float:
     """Return the log evidence of the loadings and their support, relative to the likelihood.
 
-    A Laplace approximation with an empirical Bayes prior of the loadings; to be added to the
-    log-likelihood.
-
-    Parameters
-    ----------
-    parameters : MeasurementParameters
-        Main effects, at a maximum of the likelihood given the support.
-    information : ndarray, shape (J, 1 + T, 1 + T)
-        Observed information about each item's intercept and loadings.
-    scales : ndarray, shape (J,)
-        Size of a typical coefficient of each item.
-    optional : ndarray of bool, shape (J, T)
-        Loadings that are selected by the data.
+    A Laplace approximation with an empirical Bayes prior of the loadings. Main effects are at a
+    maximum of the likelihood given the support; ``information`` (J, 1 + T, 1 + T) is the observed
+    one, ``scales`` (J,) are typical coefficients, and ``optional`` (J, T) are the loadings that the
+    data select.
     """
     loadings = parameters.loadings / scales[:, None]
     sign = np.where(loadings.sum(axis=0) < 0, -1.0, 1.0)
@@ -273,12 +256,8 @@ def log_evidence(
 def fit_loading_prior(values: list[Array], information: list[Array]) -> tuple[float, float]:
     """Return mean and variance of the normal distribution of the loadings (empirical Bayes).
 
-    Parameters
-    ----------
-    values : list of ndarray, shape (n,)
-        The loadings of each item that has any.
-    information : list of ndarray, shape (n, n)
-        About them, with the intercept unknown.
+    For each item with any: its loadings (n,), and the information about them with the intercept
+    unknown, (n, n).
     """
     settings = CONFIG.information
     found = np.concatenate(values)

@@ -30,26 +30,13 @@ def sub_states(shape: tuple[int, ...]) -> IntArray:
 
 @dataclass(frozen=True)
 class ItemGroup:
-    """Items that have the same design over the sub-states (the states of their own latents).
+    """Items that have the same design over the sub-states (the states of their own latents)."""
 
-    Attributes
-    ----------
-    items : ndarray of int, shape (n,)
-    columns : ndarray of int, shape (n, T')
-        Columns of the loadings.
-    features : ndarray, shape (size, T')
-        The terms' values in each sub-state.
-    cells : ndarray of int64, shape (n, size)
-        Positions of the items' tables.
-    collinear : bool
-        Whether some terms are products of others.
-    """
-
-    items: NDArray[np.intp]
-    columns: NDArray[np.intp]
-    features: Array
-    cells: IntArray
-    collinear: bool = False
+    items: NDArray[np.intp]  # (n,)
+    columns: NDArray[np.intp]  # (n, T'): columns of the loadings
+    features: Array  # (size, T'): the terms' values in each sub-state
+    cells: IntArray  # (n, size): positions of the items' tables
+    collinear: bool = False  # whether some terms are products of others
 
     @cached_property
     def basis(self) -> Basis:
@@ -64,17 +51,7 @@ def _group_items(
     parents: IntArray,
     starts: IntArray,
 ) -> list[ItemGroup]:
-    """Return groups of items whose latents have the levels ``shape``.
-
-    Parameters
-    ----------
-    terms : Terms
-    shape : tuple of int, length p
-    items : ndarray of int, shape (n,)
-    parents : ndarray of int64, shape (n, p)
-    starts : ndarray of int64, shape (n,)
-        Positions of their tables.
-    """
+    """Return groups of items with latents (n, p) of levels ``shape`` and tables at ``starts``."""
     states = sub_states(shape)
     cells = starts[:, None] + np.arange(len(states))
     if not shape:
@@ -124,31 +101,20 @@ class ItemLayout:
 
     Kernels treat columns as items: an item with several columns has as many tables of the same
     size, one after the other (D in all, J if every item has one).
-
-    Attributes
-    ----------
-    support : ndarray of bool, shape (J, K)
-    families : tuple of str, length J
-    terms : Terms
-    columns : Columns
-    levels : ndarray of int64, shape (K,)
-    item_ptr, item_parents, item_strides : ndarray of int64, shapes (D + 1,), (nnz,), (nnz,)
-        Latents of column j: ``item_parents[item_ptr[j] : item_ptr[j + 1]]``, and their strides in
-        the item's sub-states: 1 for the first latent.
-    table_ptr : ndarray of int64, shape (D + 1,)
-    latent_ptr, latent_items, latent_strides : ndarray of int64, shapes (K + 1,), (nnz,), (nnz,)
-        Columns of latent k with its stride in their sub-states.
     """
 
-    support: NDArray[np.bool_]
-    families: tuple[str, ...]
+    support: NDArray[np.bool_]  # (J, K)
+    families: tuple[str, ...]  # length J
     terms: Terms
     columns: Columns
-    levels: IntArray
+    levels: IntArray  # (K,)
+    # latents of column j: ``item_parents[item_ptr[j] : item_ptr[j + 1]]``, and their strides in
+    # the item's sub-states: 1 for the first latent
     item_ptr: IntArray
     item_parents: IntArray
     item_strides: IntArray
-    table_ptr: IntArray
+    table_ptr: IntArray  # (D + 1,)
+    # columns of latent k with its stride in their sub-states
     latent_ptr: IntArray
     latent_items: IntArray
     latent_strides: IntArray
@@ -286,26 +252,17 @@ class ItemLayout:
 
 @dataclass(frozen=True)
 class NetworkLayout:
-    """Parents and children of each latent, and the position of its conditional table.
-
-    Attributes
-    ----------
-    parents_of : tuple of tuples of int
-    levels : tuple of int, length K
-    parent_ptr, parents, parent_strides : ndarray of int64
-        Parents of each latent with their strides in its C-ordered table, whose last axis is the
-        latent's own level.
-    table_ptr : ndarray of int64, shape (K + 1,)
-    child_ptr, children, child_strides : ndarray of int64
-        Children of each latent with its stride in their tables.
-    """
+    """Parents and children of each latent, and the position of its conditional table."""
 
     parents_of: Parents
-    levels: tuple[int, ...]
+    levels: tuple[int, ...]  # length K
+    # parents of each latent with their strides in its C-ordered table, whose last axis is the
+    # latent's own level
     parent_ptr: IntArray
     parents: IntArray
     parent_strides: IntArray
-    table_ptr: IntArray
+    table_ptr: IntArray  # (K + 1,)
+    # children of each latent with its stride in their tables
     child_ptr: IntArray
     children: IntArray
     child_strides: IntArray

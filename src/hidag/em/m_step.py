@@ -91,16 +91,9 @@ def at_dispersion_floor(
 ) -> NDArray[np.bool_]:
     """Return which items' dispersions are estimated on the boundary, shape (J,).
 
-    Parameters
-    ----------
-    parameters : MeasurementParameters
-        In the user's units.
-    values : ndarray, shape (N, J)
-        The table of the fit; NaN cells are missing.
-    weights : ndarray, shape (N,), optional
-    sampled : bool
-        Whether the fit used network EM, whose prior mass keeps dispersions of Gaussian and
-        lognormal items above the floor: a dispersion that the prior mass alone explains counts.
+    Parameters are in the user's units; the table (N, J) has NaN in missing cells. The prior mass of
+    network EM (``sampled``) keeps dispersions of Gaussian and lognormal items above the floor: a
+    dispersion that the prior mass alone explains counts.
     """
     out = np.zeros(parameters.n_items, dtype=bool)
     for family, items in parameters.groups():
@@ -146,19 +139,9 @@ def maximise_above_floor(
     """Return coefficients that maximise quadratic models with no linear predictor below a floor.
 
     An active-set method: states below the floor are held at it, and released when their multiplier
-    has the wrong sign.
-
-    Parameters
-    ----------
-    floor : float
-    design : ndarray, shape (S, P)
-        1 and the terms' values in each state.
-    beta, gradient, curvature : ndarray, shapes (J, P), (J, P), (J, P, P)
-        Expansion points and derivatives of the models.
-    propose : callable
-        Maximises the models without the constraint.
-    may_vanish : ndarray of bool, shape (J, P)
-        Penalised coefficients: a residual value that only the finite stiffness leaves is set to 0.
+    has the wrong sign. The models have expansion points (J, P), gradients and curvatures;
+    ``propose`` maximises them without the constraint. Of coefficients that may vanish (J, P), a
+    residual value that only the finite stiffness leaves is set to 0.
     """
     out = propose(np.arange(len(beta)), beta, gradient, curvature)
     eta = out @ design.T
@@ -242,20 +225,12 @@ class _ActiveStep:
 
 @dataclass(frozen=True)
 class Basis:
-    """Latent states as regressors.
+    """Latent states as regressors."""
 
-    Attributes
-    ----------
-    design : ndarray, shape (S, 1 + T)
-        1 and the terms' values.
-    products : ndarray, shape (S, P (P + 1) / 2)
-        Products of pairs of columns of ``design``, upper triangle by rows.
-    collinear : bool
-        Whether terms are products of others, which makes systems ill-conditioned.
-    """
-
-    design: Array
+    design: Array  # (S, 1 + T): 1 and the terms' values
+    # (S, P (P + 1) / 2): products of pairs of columns of ``design``, upper triangle by rows
     products: Array
+    # whether terms are products of others, which makes systems ill-conditioned
     collinear: bool = False
 
     @classmethod
@@ -414,19 +389,9 @@ def run_m_step(
 ) -> MeasurementParameters:
     """Return parameters whose penalised expected log-likelihood is at least as high.
 
-    Parameters
-    ----------
-    parameters : MeasurementParameters
-        Starting values.
-    statistics : Statistics
-    data : WorkingData
-        Its sums per item are used, not its rows.
-    basis : Basis
-    allowed : ndarray of uint8, shape (J, 1 + T)
-        ZERO, PENALISED, FREE or NONNEGATIVE for each coefficient; the intercept, column 0, is free.
-    penalty : Penalty
-    n_newton : int
-        Newton steps; one suffices for quadratic likelihoods without a dispersion.
+    Only the data's sums per item are used. ``allowed`` (J, 1 + T) is ZERO, PENALISED, FREE or
+    NONNEGATIVE; the intercept, column 0, is free. One Newton step suffices for quadratic
+    likelihoods without a dispersion.
     """
     beta = parameters.coefficients
     beta[:, 1:] *= allowed[:, 1:] != ZERO

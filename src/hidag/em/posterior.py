@@ -29,28 +29,15 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class PosteriorBlocks:
-    """Posteriors of all rows, computed a block of rows at a time.
+    """Posteriors of all rows, computed a block of rows at a time."""
 
-    Attributes
-    ----------
-    order : ndarray of int64, shape (S,)
-        Joint state at each position of a posterior: reordering arrays over states once is cheaper
-        than reordering every posterior.
-    features : ndarray, shape (S, T)
-        The terms' values by joint state.
-    tables : tuple of ndarray, shapes (D, S) and (J, S)
-        Natural parameters and log partitions.
-    probabilities : ndarray, shape (S,)
-    model : BlockModel or None
-        None if states are listed, in their natural order.
-    data : WorkingData
-    """
-
+    # (S,): joint state at each position of a posterior: reordering arrays over states once is
+    # cheaper than reordering every posterior
     order: NDArray[np.int64]
-    features: Array
-    tables: tuple[Array, Array]
-    probabilities: Array
-    model: BlockModel | None
+    features: Array  # (S, T): the terms' values by joint state
+    tables: tuple[Array, Array]  # natural parameters and log partitions
+    probabilities: Array  # (S,)
+    model: BlockModel | None  # None if states are listed, in their natural order
     data: WorkingData
 
     @classmethod

@@ -19,58 +19,32 @@ Observer = Callable[[int, int, float], None]
 
 @dataclass(frozen=True)
 class Schedule:
-    """Number of iterations, convergence criterion and step sizes.
-
-    Attributes
-    ----------
-    max_iter : int
-    tolerance : float
-        EM converges when an iteration, and by extrapolation all further iterations together, raise
-        the penalised log-likelihood by less than ``tolerance`` per row, counting at most 3000 rows.
-        SAEM converges when coefficients drift by less than 2/sqrt(N) of their scale in 20
-        iterations.
-    burn_in : int
-        SAEM iterations of step size 1 before the Robbins-Monro average.
-    decay : float
-        Iteration ``t`` after the burn-in has step size ``t ** -decay``; between 1/2 and 1.
-    n_sweeps : int
-        Gibbs sweeps per SAEM iteration, the paper's C.
-    n_newton : int
-        Newton steps of an M-step.
-    """
+    """Number of iterations, convergence criterion and step sizes."""
 
     max_iter: int = 200
+    # EM converges when an iteration, and by extrapolation all further iterations together,
+    # raise the penalised log-likelihood by less than ``tolerance`` per row, counting at most
+    # 3000 rows. SAEM converges when coefficients drift by less than 2/sqrt(N) of their scale in
+    # 20 iterations.
     tolerance: float = 1e-4
-    burn_in: int = 10
+    burn_in: int = 10  # SAEM iterations of step size 1 before the Robbins-Monro average
+    # iteration ``t`` after the burn-in has step size ``t ** -decay``; between 1/2 and 1
     decay: float = 0.7
-    n_sweeps: int = 1
-    n_newton: int = 2
+    n_sweeps: int = 1  # Gibbs sweeps per SAEM iteration, the paper's C
+    n_newton: int = 2  # Newton steps of an M-step
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A penalised likelihood to maximise over item parameters and the latent distribution.
-
-    Attributes
-    ----------
-    data : WorkingData
-    space : StateSpace
-    basis : Basis
-        The joint states as regressors.
-    allowed : ndarray of uint8, shape (J, 1 + T)
-        ZERO, PENALISED, FREE or NONNEGATIVE for each coefficient; the intercept, column 0, is free.
-    penalty : Penalty
-    schedule : Schedule
-    n_threads : int
-        Changes the running time, never the result.
-    observer : callable or None
-    """
+    """A penalised likelihood to maximise over item parameters and the latent distribution."""
 
     data: WorkingData
     space: StateSpace
-    basis: Basis
+    basis: Basis  # the joint states as regressors
+    # (J, 1 + T): ZERO, PENALISED, FREE or NONNEGATIVE for each coefficient; the intercept,
+    # column 0, is free
     allowed: NDArray[np.uint8]
     penalty: Penalty
     schedule: Schedule
-    n_threads: int = 1
+    n_threads: int = 1  # changes the running time, never the result
     observer: Observer | None = None

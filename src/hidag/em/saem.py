@@ -22,17 +22,7 @@ Array = NDArray[np.float64]
 
 
 class GibbsSampler:
-    """Latent states of N rows, updated by coordinate-wise Gibbs sweeps.
-
-    Parameters
-    ----------
-    data : WorkingData
-    space : StateSpace
-        Latents whose joint states can be listed.
-    states : ndarray of int64, shape (N,)
-        Initial joint states.
-    seed : int
-    """
+    """Joint states of N rows, which can be listed, updated by coordinate-wise Gibbs sweeps."""
 
     def __init__(
         self, data: WorkingData, space: StateSpace, states: NDArray[np.int64], seed: int
@@ -118,14 +108,8 @@ def robbins_monro_step(schedule: Schedule, iteration: int) -> float:
 class DriftCriterion:
     """Convergence of SAEM: coefficients drift by little over a window of averaged iterations.
 
-    A drift well inside the standard errors does not justify further iterations.
-
-    Parameters
-    ----------
-    start : MeasurementParameters
-    data : WorkingData
-    max_drift : float
-        In units of the coefficients' scales / sqrt(N).
+    A drift well inside the standard errors does not justify further iterations. The largest drift
+    is in units of the coefficients' scales / sqrt(N).
     """
 
     def __init__(self, start: MeasurementParameters, data: WorkingData, max_drift: float) -> None:
@@ -150,19 +134,9 @@ def run_saem(
     *,
     final_e_step: bool = True,
 ) -> Estimate:
-    """Return the estimate after penalised Gibbs-SAEM (Algorithm S.2).
+    """Return the estimate after penalised Gibbs-SAEM (Algorithm S.2), on the working scale.
 
-    Parameters
-    ----------
-    problem : Problem
-    parameters : MeasurementParameters
-        Starting values on the working scale.
-    probabilities : ndarray, shape (S,)
-        Starting value of the latent distribution.
-    rng : Generator
-    final_e_step : bool
-        Whether an exact E-step computes likelihood and statistics at the estimate. Without it the
-        likelihood is NaN and the statistics are the sampled averages.
+    Without an exact final E-step the likelihood is NaN and the statistics are sampled averages.
     """
     data, space, schedule = problem.data, problem.space, problem.schedule
     n_threads, mass = problem.n_threads, CONFIG.em.saem_mass

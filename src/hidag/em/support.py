@@ -96,17 +96,8 @@ def select_subset(
 
     Stepwise from the support ``start``: the move with the largest gain, until none gains. All other
     coefficients are re-estimated for each move, which coordinate descent from a converged estimate
-    does not do.
-
-    Parameters
-    ----------
-    linear, curvature : ndarray, shapes (P,) and (P, P)
-        h and G; position 0 is the intercept, which has no cost.
-    allowed : ndarray of uint8, shape (P - 1,)
-        ZERO, PENALISED, FREE or NONNEGATIVE; free loadings are never dropped.
-    start : ndarray of bool, shape (P - 1,)
-    cost : float
-    moves : callable
+    does not do. h is ``linear`` (P,), G is ``curvature`` (P, P); position 0 is the intercept, which
+    has no cost. Loadings that ``allowed`` (P - 1,) declares FREE are never dropped.
     """
     penalised = is_penalised(allowed)
     nonnegative = np.concatenate([[False], allowed == NONNEGATIVE])
@@ -181,16 +172,8 @@ def adapt_penalty(
     |z| of false loadings is that of a standard normal variable. The density for true ones is
     estimated from the included loadings with a standard normal kernel. The densities, weighted by
     the numbers of loadings, intersect at z*, and the strength is z*^2 / 2, between log(n)/2, the
-    Bayesian information criterion's, and four times the log of the number of terms more.
-
-    Parameters
-    ----------
-    z : ndarray, shape (J, T)
-    included : ndarray of bool, shape (J, T)
-    penalty : Penalty
-        Returned as it is when there are too few loadings to learn from.
-    n_samples : float
-        n above; times T for the extended Bayesian information criterion.
+    Bayesian information criterion's, and four times the log of the number of terms more. n times T
+    gives the extended criterion's. With too few loadings the penalty stays as it is.
     """
     n_in = int(included.sum())
     if n_in < CONFIG.support.min_loadings:
@@ -264,15 +247,7 @@ def select_support(
     A proposed support is accepted only if EM from it reaches a higher penalised observed-data
     likelihood, so that the objective never falls. The threshold of the penalty is narrowed for
     items that the estimate finds to have little noise: their false loadings would cost too little.
-
-    Parameters
-    ----------
-    problem : Problem
-    estimate : Estimate
-    adapt : bool
-        Whether the strength of the penalty is first learned from the table.
-    law_step : callable
-        As in ``run_em``.
+    With ``adapt`` the strength of the penalty is first learned from the table.
     """
     penalty, data = problem.penalty, problem.data
     if penalty.name is None:

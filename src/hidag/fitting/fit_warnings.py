@@ -10,13 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.config import CONFIG
-from hidag.exceptions import (
-    Advice,
-    HidagWarning,
-    IdentifiabilityWarning,
-    Message,
-    Setting,
-)
+from hidag.exceptions import Advice, HidagWarning, IdentifiabilityWarning, Message, Setting
 from hidag.fitting.information_criteria import free_terms, n_free_loadings
 from hidag.formatting import format_value
 from hidag.identifiability.certificate import Certificate
@@ -41,25 +35,13 @@ _STACK = 4
 
 @dataclass(frozen=True)
 class Needs:
-    """Sample sizes that the fit requires and those that the table has.
-
-    Attributes
-    ----------
-    n_rows : float
-        Rows of the table.
-    item_rows, n_coefficients : float, int
-        Observed rows and possible coefficients of the item with the fewest rows per coefficient.
-    n_probabilities : int
-        Free probabilities of the graph's law; 0 for a saturated law.
-    q_given : bool
-        Whether all of Q was given.
-    """
+    """Sample sizes that the fit requires and those that the table has."""
 
     n_rows: float
-    item_rows: float
-    n_coefficients: int
-    n_probabilities: int
-    q_given: bool
+    item_rows: float  # observed rows of the item with the fewest rows per coefficient
+    n_coefficients: int  # possible coefficients of that item
+    n_probabilities: int  # free probabilities of the graph's law; 0 for a saturated law
+    q_given: bool  # whether all of Q was given
 
     @classmethod
     def of(
@@ -71,20 +53,10 @@ class Needs:
         law: LatentLaw,
         possible: NDArray[np.bool_] | None = None,
     ) -> Needs:
-        """Return the sample sizes for latents with the given levels.
+        """Return the sample sizes, given the share of rows that observed each item, (J,).
 
-        Parameters
-        ----------
-        n_rows : float
-        observed : ndarray, shape (J,)
-            Share of rows that observed each item.
-        entries : ndarray of int8, shape (J, K)
-            1 and 0 where Q was given, -1 where it was estimated: entries that may be selected
-            count like those that were.
-        levels : tuple of int, length K
-        law : LatentLaw
-        possible : ndarray of bool, shape (S,), optional
-            Joint states that the hierarchy allows; all by default.
+        Entries of Q (J, K) that were estimated are -1; they count even if they were not selected.
+        ``possible`` are the joint states that a hierarchy allows, (S,).
         """
         n_coefficients = 1 + (entries != 0) @ (np.array(levels) - 1)
         item_rows = n_rows * observed
@@ -92,13 +64,8 @@ class Needs:
         n_probabilities = 0
         if isinstance(law, NetworkLaw):
             n_probabilities = n_free_probabilities(law.parents, law.space, possible)
-        return cls(
-            n_rows,
-            float(item_rows[tightest]),
-            int(n_coefficients[tightest]),
-            n_probabilities,
-            bool((entries >= 0).all()),
-        )
+        rows, n = float(item_rows[tightest]), int(n_coefficients[tightest])
+        return cls(n_rows, rows, n, n_probabilities, bool((entries >= 0).all()))
 
 
 def warn_of_weak_evidence(
@@ -110,24 +77,17 @@ def warn_of_weak_evidence(
     *,
     one_start: bool = False,
 ) -> None:
-    """Warn about unused latents, missing identifiability, few rows and low information.
+    """Warn about unused latents, missing identifiability, few rows and a low information ratio.
 
-    Parameters
-    ----------
-    parameters : MeasurementParameters
-    latent_names : tuple of str
-    needs : Needs
-    ratio : float
-        Information ratio.
-    certificate : Certificate or None
-        Of the Q-matrix; None if the user was warned about it before the fit.
-    one_start : bool
-        Whether only one start was run to convergence, so that it may have missed a latent.
+    The certificate of the Q-matrix is None if the user was warned about it before the fit. If only
+    one start was run to convergence, it may have missed a latent.
     """
     n_items = parameters.q_matrix.sum(axis=0)
     n_latents = len(latent_names)
-    unused = [name for name, n in zip(latent_names, n_items, strict=True) if n == 0]
-    single = [name for name, n in zip(latent_names, n_items, strict=True) if n == 1]
+    unused, single = (
+        [name for name, n in zip(latent_names, n_items, strict=True) if n == number]
+        for number in (0, 1)
+    )
     if len(unused) == n_latents:
         _warn("no-latents", "no item depends on any latent: the data show no latent structure")
         return
@@ -206,12 +166,7 @@ def noiseless_items(
 ) -> tuple[str, ...]:
     """Return the items that are nearly deterministic functions of their latents.
 
-    Parameters
-    ----------
-    parameters : MeasurementParameters
-    at_bound : ndarray of bool, shape (J,)
-        Items whose dispersion is at its lower bound.
-    names : sequence of str, length J
+    ``at_bound`` marks the items with a dispersion at its lower bound, shape (J,).
     """
     # At the bound, families with a limiting case are simpler distributions that have noise.
     return tuple(
@@ -226,6 +181,7 @@ def noiseless_message(result: FitResult) -> Message | None:
     items = result.noiseless
     if not items:
         return None
+    one = len(items) == 1
     return Message(
         "noiseless-items",
         "{n} of {n_items} {have} no noise given the latents ({items}): {their} dispersion is at "
@@ -233,9 +189,9 @@ def noiseless_message(result: FitResult) -> Message | None:
         {
             "n": len(items),
             "n_items": len(result.item_names),
-            "have": "items has" if len(items) == 1 else "items have",
-            "their": "its" if len(items) == 1 else "their",
-            "column": "this column" if len(items) == 1 else "these columns",
+            "have": "items has" if one else "items have",
+            "their": "its" if one else "their",
+            "column": "this column" if one else "these columns",
             "items": _listed([repr(name) for name in items]),
         },
         Advice(
@@ -270,14 +226,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def overdispersed_items(found: CountDispersion, names: tuple[str, ...]) -> dict[str, float]:
-    """Return the ratio of observed to Poisson variance of items where it is significant.
-
-    Parameters
-    ----------
-    found : CountDispersion
-    names : tuple of str
-        Of the items that ``found`` numbers.
-    """
+    """Return the ratio of observed to Poisson variance of items where it is significant."""
     config = CONFIG.fit_warnings
     level = config.overdispersion_level / max(len(found.items), 1)
     significant = (found.p_value < level) & (found.ratio >= config.min_variance_ratio)
@@ -294,7 +243,9 @@ def overdispersion_message(result: FitResult) -> Message | None:
     if not ratios:
         return None
     worst = max(ratios, key=lambda name: ratios[name])
-    every = len(ratios) == len(result.item_names)
+    family: str | dict[str, str] = OVERDISPERSED_FAMILY
+    if len(ratios) < len(result.item_names):
+        family = dict.fromkeys(ratios, OVERDISPERSED_FAMILY)
     return Message(
         "overdispersed-counts",
         "{n} of {n_items} {have} more variance than the Poisson family given the latents "
@@ -308,10 +259,7 @@ def overdispersion_message(result: FitResult) -> Message | None:
             "worst": worst,
             "ratio": format_value(float(f"{ratios[worst]:.2g}")),
             "items": tuple(ratios),
-            "family": Setting(
-                "family",
-                OVERDISPERSED_FAMILY if every else dict.fromkeys(ratios, OVERDISPERSED_FAMILY),
-            ),
+            "family": Setting("family", family),
         },
         Advice("use-family", "fit again with {family}, or with more latents or interactions"),
     )
@@ -322,42 +270,33 @@ def with_knowledge_cost(
 ) -> FitResult:
     """Return the fit with the log-likelihood lost by prior knowledge that the data contradict.
 
-    Parameters
-    ----------
-    result : FitResult
-    of_graph : KnowledgeCost or None
-        Cost of knowledge about the graph.
-    hierarchy_loss : float
-        Observed-data log-likelihood lost by excluding states; NaN without a hierarchy.
+    Excluding states by a hierarchy loses ``hierarchy_loss``; NaN without a hierarchy.
     """
-    costs = {"graph": of_graph, "hierarchy": _cost_of_hierarchy(result, hierarchy_loss)}
+    costs = {"graph": of_graph}
+    if result.ruled_out is not None and not np.isnan(hierarchy_loss):
+        in_sum_only = int(free_terms(result).sum()) - n_free_loadings(result)
+        fewer = int(result.ruled_out.sum()) + in_sum_only
+        saved = 0.5 * float(np.log(max(_n_rows(result), 2.0))) * fewer
+        costs["hierarchy"] = KnowledgeCost(hierarchy_loss, saved)
     strong = {part: cost for part, cost in costs.items() if cost is not None and cost.strong}
     return replace(result, knowledge_cost=strong)
-
-
-def _cost_of_hierarchy(result: FitResult, loss: float) -> KnowledgeCost | None:
-    if result.ruled_out is None or np.isnan(loss):
-        return None
-    in_sum_only = int(free_terms(result).sum()) - n_free_loadings(result)
-    fewer = int(result.ruled_out.sum()) + in_sum_only
-    return KnowledgeCost(loss, 0.5 * float(np.log(max(_n_rows(result), 2.0))) * fewer)
 
 
 def knowledge_conflicts(result: FitResult) -> list[Message]:
     """Return a message for each part of the prior knowledge that the data contradict."""
     out = []
     for part, cost in result.knowledge_cost.items():
-        subject = "hierarchy" if part == "hierarchy" else "knowledge about the graph"
         template = (
             "the data contradict the {subject}: it costs {lost:,.1f} units of log-likelihood in "
             "{rows}{saved}{pairs}{law}"
         )
+        rows = f"{_n_rows(result):,.0f} rows"
+        if cost.counted is not None:
+            rows = f"expected latent counts of {cost.counted:,.0f} effective rows"
         params = {
-            "subject": subject,
+            "subject": "hierarchy" if part == "hierarchy" else "knowledge about the graph",
             "lost": cost.log_likelihood,
-            "rows": f"{_n_rows(result):,.0f} rows"
-            if cost.counted is None
-            else f"expected latent counts of {cost.counted:,.0f} effective rows",
+            "rows": rows,
             "saved": f", and saves {cost.saved:,.1f} by fewer parameters" if cost.saved > 0 else "",
             "pairs": "",
             "law": "",
@@ -365,17 +304,12 @@ def knowledge_conflicts(result: FitResult) -> list[Message]:
         if part == "graph":
             pairs = [f"{a} and {b} ({lost:,.1f})" for a, b, lost in cost.pairs[:_NAMED_PAIRS]]
             params["pairs"] = f"; cost of each forbidden pair: {', '.join(pairs)}" if pairs else ""
-            params["law"] = _law_conflict(result)
+            known = Knowledge.from_dict(result.settings["knowledge"])
+            complete = admits_complete_dag(known, result.latent_names)
+            if not isinstance(result.law, NetworkLaw) and not complete:
+                params["law"] = "; the requested saturated law does not obey it, the graph does"
         out.append(Message(f"{part}-knowledge-conflict", template, params))
     return out
-
-
-def _law_conflict(result: FitResult) -> str:
-    """Return that a requested saturated law ignores the knowledge, if it does."""
-    known = Knowledge.from_dict(result.settings["knowledge"])
-    if isinstance(result.law, NetworkLaw) or admits_complete_dag(known, result.latent_names):
-        return ""
-    return "; the requested saturated law does not obey it, the graph does"
 
 
 def _n_rows(result: FitResult) -> float:

@@ -67,15 +67,7 @@ def _reversed(result: FitResult) -> bool:
 
 
 def all_features(terms: Terms, states: NDArray[np.integer], *, reverse: bool) -> Array:
-    """Return the intercept's and the terms' features in each state, shape (S, 1 + T).
-
-    Parameters
-    ----------
-    terms : Terms
-    states : ndarray of int, shape (S, K)
-    reverse : bool
-        Whether features are products of absences.
-    """
+    """Return the intercept's and the terms' features, or products of absences, (S, 1 + T)."""
     if reverse:
         states = np.array(terms.levels) - 1 - states
     return np.hstack([np.ones((len(states), 1)), terms.features(states)])
@@ -129,14 +121,8 @@ def known_combinations(
 ) -> Array:
     """Return the identified combinations of some coefficients, orthonormal rows (n, len(chosen)).
 
-    Without excluded states there is one for each coefficient.
-
-    Parameters
-    ----------
-    design : ndarray, shape (S, P)
-    ruled_out : ndarray of bool, shape (S,), or None
-    chosen : ndarray of int
-        Columns of the design.
+    ``chosen`` are columns of the design (S, P). Without excluded states there is one combination
+    for each coefficient.
     """
     _, singular, right = np.linalg.svd(_null_space(design, ruled_out)[:, chosen])
     return np.asarray(right[int((singular > _ROUNDING).sum()) :])
@@ -159,9 +145,8 @@ def _null_space(design: Array, ruled_out: NDArray[np.bool_] | None) -> Array:
     """Return directions of coefficients that change no possible state, shape (n, P)."""
     if ruled_out is None:
         return np.zeros((0, design.shape[1]))
-    possible = design[~ruled_out]
-    _, _, right = np.linalg.svd(possible)
-    return np.asarray(right[design_rank(possible) :])
+    _, _, right = np.linalg.svd(design[~ruled_out])
+    return np.asarray(right[design_rank(design[~ruled_out]) :])
 
 
 def design_rank(features: Array) -> int:
@@ -180,57 +165,29 @@ def _reversal(terms: Terms) -> Array:
 class InformationCriteria:
     """Information criteria of a fit; smaller is better.
 
-    Attributes
-    ----------
-    log_likelihood : float
-        Of the observed cells; NaN, like the criteria, if joint states are not listed.
-    n_parameters : int
-        Intercepts, identified loadings, dispersions, cutpoints and probabilities of possible
-        states.
-    n_rows : float
-        Rows, or sum of weights.
-    aic, bic : float
-    ebic : float
-        BIC plus twice the logarithm of the number of supports of the same size (Chen and Chen
-        2008).
+    EBIC is BIC plus twice the log number of supports of the same size (Chen and Chen 2008).
     """
 
-    log_likelihood: float
+    log_likelihood: float  # of the observed cells; NaN, like the criteria, without joint states
+    # intercepts, identified loadings, dispersions, cutpoints and probabilities of possible states
     n_parameters: int
-    n_rows: float
+    n_rows: float  # rows, or sum of weights
     aic: float
     bic: float
     ebic: float
 
 
 def information_criteria(result: FitResult, n_rows: float | None = None) -> InformationCriteria:
-    """Return the information criteria of a fit.
-
-    Parameters
-    ----------
-    result : FitResult
-    n_rows : float, optional
-        Sample size; by default the fit's rows, or the sum of their weights.
-    """
+    """Return the information criteria of a fit, by default with its rows or sum of weights."""
     rows = result.n_counted if n_rows is None else float(n_rows)
-    return criteria_of(
-        result.log_likelihood, count_parameters(result), log_number_of_q(result), rows
-    )
+    log_choices = log_number_of_q(result)
+    return criteria_of(result.log_likelihood, count_parameters(result), log_choices, rows)
 
 
 def criteria_of(
     log_likelihood: float, n_parameters: int, log_choices: float, n_rows: float
 ) -> InformationCriteria:
-    """Return the information criteria of a likelihood.
-
-    Parameters
-    ----------
-    log_likelihood : float
-    n_parameters : int
-    log_choices : float
-        Logarithm of the number of supports of the same size.
-    n_rows : float
-    """
+    """Return the criteria of a likelihood, given the log number of supports of the same size."""
     twice = -2.0 * log_likelihood
     bic = twice + np.log(n_rows) * n_parameters
     return InformationCriteria(
@@ -256,14 +213,7 @@ def item_parameters(families: Sequence[str]) -> int:
 
 
 def law_parameters(law: LatentLaw, ruled_out: NDArray[np.bool_] | None = None) -> int:
-    """Return the number of free probabilities of a latent distribution.
-
-    Parameters
-    ----------
-    law : LatentLaw
-    ruled_out : ndarray of bool, shape (S,), optional
-        Excluded joint states, whose probabilities are not free.
-    """
+    """Return the number of free probabilities of a law; those of excluded states are not free."""
     possible = None if ruled_out is None else ~ruled_out
     if isinstance(law, NetworkLaw):
         return n_free_probabilities(law.parents, law.space, possible)

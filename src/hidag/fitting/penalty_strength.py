@@ -83,16 +83,8 @@ def refit_at_common_strength(
 ) -> None:
     """Refit, at the strength of the best fit, the numbers of latents with stronger penalties.
 
-    Numbers with weaker penalties need no second fit, because they had more loadings available.
-
-    Parameters
-    ----------
-    fits : dict of int to list of fits
-        By number of latents; new fits are appended.
-    fit_again : callable
-        Fits with a number of latents and a strength.
-    ratio : float
-        Effective sample size as a share of N.
+    Numbers with weaker penalties need no second fit, because they had more loadings available. New
+    fits are appended to ``fits``; ``fit_again`` fits with a number of latents and a strength.
     """
     first = best_number(fits, ratio)
     best = best_bic(fits[first], ratio)

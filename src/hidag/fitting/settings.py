@@ -1,47 +1,77 @@
-"""Validation of user settings, with an error that names the setting and the expected values."""
+"""Settings of a fit: validation, with errors that name the setting, and the estimation task."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from hidag.exceptions import Choices, SettingError, invalid_setting
+from hidag.data.item_types import FamilyChoice, resolve_families
+from hidag.data.q_matrix import QSpec, read_q_matrix
+from hidag.data.rows import select_weighted_rows, warn_of_empty_rows
+from hidag.data.table import Observations
+from hidag.data.value_checks import (
+    check_values,
+    warn_of_codes,
+    warn_of_dates,
+    warn_of_duplicate_columns,
+    warn_of_row_ids,
+    warn_of_values,
+)
+from hidag.em.problem import Schedule
+from hidag.exceptions import (
+    Choices,
+    HidagWarning,
+    IdentifiabilityWarning,
+    KnowledgeWarning,
+    Setting,
+    SettingError,
+    invalid_setting,
+)
+from hidag.formatting import plural
+from hidag.latent.counts import ResampleRule, resample_size
+from hidag.measurement.parameters import Responses
 from hidag.measurement.penalties import Penalty, default_penalty
+from hidag.measurement.terms import Effects
+from hidag.strategy.estimation import LAWS, StageOneSettings
 from hidag.structure.graph_search import check_exact_size
 from hidag.structure.knowledge import Knowledge, check_knowledge
 from hidag.structure.scores import SCORES
 
 #: Levels are stored as uint8.
 MAX_LEVELS = 255
+#: Frames between ``warnings.warn`` and the caller of ``fit``.
+_STACK = 4
 #: Values of the settings of Stage III.
 NAMED_SEARCHES, NAMED_SCORES = ("xges", "ges", "exact"), ("auto", *SCORES)
 
 
 def checked_count(name: str, value: Any) -> int:
     """Return an integer of at least 1, or raise a `SettingError`."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+    if not _is_whole(value) or value < 1:
         raise invalid_setting(name, "a whole number of at least 1", value)
     return int(value)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def checked_levels(value: Any, n_latents: int) -> tuple[int, ...]:
     """Return the number of levels of each latent, or raise a `SettingError`."""
     many = not isinstance(value, (str, bytes)) and hasattr(value, "__iter__")
     given = list(value) if many else [value] * n_latents
-    whole = all(
-        isinstance(m, (int, np.integer)) and not isinstance(m, bool) and 2 <= m <= MAX_LEVELS
-        for m in given
-    )
+    whole = all(_is_whole(m) and 2 <= m <= MAX_LEVELS for m in given)
     if not whole or len(given) != n_latents:
-        expected = (
-            f"a whole number from 2 to {MAX_LEVELS}, or {n_latents} of them (one for each latent)"
-        )
-        raise invalid_setting("levels", expected, value)
+        each = f"{n_latents} of them (one for each latent)"
+        raise invalid_setting("levels", f"a whole number from 2 to {MAX_LEVELS}, or {each}", value)
     return tuple(int(m) for m in given)
 
 
@@ -49,7 +79,7 @@ def root_seed(random_state: Any) -> int:
     """Return the seed of all random numbers of a fit."""
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(2))
-    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
+    if _is_whole(random_state):
         if random_state < 0:
             raise invalid_setting("random_state", "at least 0", random_state)
         return int(random_state)
@@ -68,7 +98,7 @@ def thread_count(n_jobs: int | None) -> int:
         return 1
     if n_jobs == -1:
         return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs < 1:
+    if not _is_whole(n_jobs) or n_jobs < 1:
         raise invalid_setting("n_jobs", "-1 or at least 1", n_jobs)
     return int(n_jobs)
 
@@ -113,10 +143,8 @@ def plain_value(value: Any) -> Any:
 
 
 def plain_settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an estimator's settings as plain values, under the names of saved results.
-
-    The Q-matrix and the seed are stored elsewhere, and the observer is not stored.
-    """
+    """Return an estimator's settings as plain values, under the names of saved results."""
+    # The Q-matrix and the seed are stored elsewhere, and the observer is not stored.
     elsewhere = ("observer", "q_matrix", "random_state")
     # Saved results have had the key "score" since their first version.
     stored = {"graph_score": "score"}
@@ -166,10 +194,9 @@ def _refuse_names_of_items(names: Sequence[str], items: Sequence[str], what: str
         )
 
 
-def check_search(
-    search: Any, score: Any, sample_size: Any, knowledge: Any, names: tuple[str, ...]
-) -> None:
+def check_search(given: GraphSettings, names: tuple[str, ...]) -> None:
     """Check the settings of Stage III before the costly Stage I."""
+    search, score, sample_size = given.search, given.score, given.equivalent_sample_size
     if not callable(search) and search not in NAMED_SEARCHES:
         raise invalid_setting("search", Choices(NAMED_SEARCHES, python_only="a callable"), search)
     if isinstance(search, str) and search == "exact":
@@ -181,6 +208,223 @@ def check_search(
     number = isinstance(sample_size, Real) and 0 < float(sample_size) < np.inf
     if not number and sample_size != "auto":
         raise invalid_setting("equivalent_sample_size", "a positive number or 'auto'", sample_size)
-    known = check_knowledge(knowledge)
+    known = check_knowledge(given.knowledge)
     if known is not None:
         known.constraints(names)
+
+
+@dataclass(frozen=True)
+class GraphSettings:
+    """Settings of Stages II and III, as `DCRL` takes them."""
+
+    resample: ResampleRule = "expected"  # Stage II: expected or resampled counts
+    effective_size: str | float = "auto"  # sample size of expected counts
+    score: Any = "auto"  # Stage III; the setting ``graph_score`` of `DCRL`
+    equivalent_sample_size: float | str = "auto"
+    search: str | Callable[..., Any] = "xges"
+    knowledge: Knowledge | None = None
+    law: str = "auto"  # with "saturated" the law does not obey the knowledge, but the graph does
+    seed: int = 0  # of the resampling
+
+    @property
+    def expected(self) -> bool:
+        """Whether Stage II uses expected counts."""
+        return isinstance(self.resample, str) and self.resample == "expected"
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether expected counts have the effective sample size for edges."""
+        return self.expected and self.effective_size == "auto"
+
+
+def effective_share(effective_size: str | float, calibrated: float) -> float:
+    """Return the sample size of expected counts as a share of N."""
+    if effective_size == "auto":
+        return calibrated
+    if effective_size == "all":
+        return 1.0
+    if isinstance(effective_size, (int, float)) and 0 < effective_size <= 1:
+        return float(effective_size)
+    expected = Choices(("auto", "all"), "a share of N between 0 and 1")
+    raise invalid_setting("effective_size", expected, effective_size)
+
+
+@dataclass(frozen=True, eq=False)
+class FitTask:
+    """A table and validated settings."""
+
+    table: Observations  # all N rows
+    counted: Observations  # the n rows with an observed cell and a positive weight
+    weights: NDArray[np.float64] | None  # (n,); None if all are 1
+    n_rows: float  # sum of the weights
+    families: FamilyChoice
+    q_spec: QSpec | None
+    latent_names: tuple[str, ...]  # length K
+    measurement: StageOneSettings
+    graph: GraphSettings
+
+    @property
+    def n_latents(self) -> int:
+        """Number of latents, K."""
+        return len(self.latent_names)
+
+    @property
+    def responses(self) -> Responses:
+        """Responses of the items; a nominal item has several."""
+        return Responses.of(self.families.families)
+
+    @property
+    def enough_items(self) -> bool:
+        """Whether the number of items satisfies the necessary condition for identifiability."""
+        return self.table.n_items >= min_items(self.n_latents)
+
+
+def min_items(n_latents: int) -> int:
+    """Return the number of items that K latents need: two blocks of K, and one more."""
+    return 2 * n_latents + 1
+
+
+def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, Any]) -> FitTask:
+    """Return the task, or raise a `DataError` or `SettingError`."""
+    counted, weights = select_weighted_rows(table, sample_weight)
+    n_rows = counted.n_samples if weights is None else float(weights.sum())
+    n_latents = checked_count("n_latents", settings["n_latents"])
+    levels = checked_levels(settings["levels"], n_latents)
+    effects = Effects.of(settings["effects"])
+    _check_number(n_latents, table.n_items)
+    _check_stages(settings, counted.n_samples)
+    warn_of_empty_rows(table, stacklevel=_STACK)
+    families = resolve_families(counted, settings["family"], weights)
+    check_values(counted, families.families)
+    warn_of_values(counted, families.families)
+    warn_of_codes(counted, families.families)
+    warn_of_row_ids(counted, families.families, families.inferred)
+    warn_of_dates(counted)
+    warn_of_duplicate_columns(counted, stacklevel=_STACK)
+    q_spec = q_names = entries = known = None
+    if settings["q_matrix"] is not None:
+        q_spec = read_q_matrix(settings["q_matrix"], table.names, n_latents)
+        q_names = q_spec.latent_names if q_spec.named else None
+        entries = Responses.of(families.families).of_items(q_spec.entries)
+    names = latent_names_of(settings["latent_names"], n_latents, q_names, table.names)
+    graph = GraphSettings(
+        resample=settings["resample"],
+        effective_size=settings["effective_size"],
+        score=settings["graph_score"],
+        equivalent_sample_size=settings["equivalent_sample_size"],
+        search=settings["search"],
+        knowledge=settings["knowledge"],
+        law=settings["law"],
+        seed=root_seed(settings["random_state"]),
+    )
+    check_search(graph, names)
+    if graph.knowledge is not None:
+        _warn_of_unnamed_latents(graph.knowledge, names, q_spec)
+        known = graph.knowledge.reindex(names)
+    strength, threshold = settings["penalty_strength"], settings["penalty_threshold"]
+    measurement = StageOneSettings(
+        levels,
+        chosen_penalty(settings["penalty"], n_rows, n_latents, strength, threshold),
+        Schedule(settings["max_iter"], settings["tol"], n_sweeps=settings["n_sweeps"]),
+        q_entries=entries,
+        effects=effects,
+        method=settings["method"],
+        law=graph.law,
+        knowledge=known,
+        adapt=strength is None,
+        n_starts=settings["n_starts"],
+        seed=graph.seed,
+        n_threads=thread_count(settings["n_jobs"]),
+    )
+    return FitTask(table, counted, weights, n_rows, families, q_spec, names, measurement, graph)
+
+
+def _check_number(n_latents: int, n_items: int) -> None:
+    """Raise if there are more latents than items, warn if they cannot be identified."""
+    items, fewer = plural(n_items, "item"), (n_items - 1) // 2
+    if n_latents > n_items:
+        raise SettingError(
+            "more-latents-than-items",
+            "{n_latents} is more than the {items} of the table, and each latent needs at least one "
+            "item of its own",
+            advice="use at most {most}, which {items} can identify"
+            if fewer
+            else "add items: even one latent needs {least} items to be identified",
+            n_latents=Setting("n_latents", n_latents),
+            items=items,
+            most=Setting("n_latents", fewer),
+            least=min_items(1),
+        )
+    if n_items < min_items(n_latents):
+        warnings.warn(
+            IdentifiabilityWarning(
+                "too-few-items",
+                "{latents} cannot be identified from {items}: two blocks of {n_latents} items that "
+                "each measure every latent and at least one more item are needed, {least} in all"
+                if n_latents > 1
+                else "{latents} cannot be identified from {items}: at least {least} are needed",
+                advice="use fewer latents or add items" if fewer else "add items",
+                latents=plural(n_latents, "latent"),
+                items=items,
+                n_latents=n_latents,
+                least=min_items(n_latents),
+            ),
+            stacklevel=_STACK,
+        )
+
+
+def _warn_of_unnamed_latents(
+    knowledge: Knowledge, names: tuple[str, ...], q_spec: QSpec | None
+) -> None:
+    """Warn about knowledge that names latents without a given column of Q.
+
+    A hierarchy without Q is an error, raised elsewhere. Knowledge that treats all pairs equally
+    does not depend on the labels.
+    """
+    if knowledge.hierarchy or len(names) < 2:
+        return
+    rules = knowledge.constraints(names)
+    pairs = rules[~np.eye(len(names), dtype=bool)]
+    if (pairs == pairs[0]).all():
+        return
+    named = rules.any(axis=0) | rules.any(axis=1)
+    if q_spec is not None:
+        named &= (q_spec.entries < 0).all(axis=0)
+    if named.any():
+        name = names[int(np.flatnonzero(named)[0])]
+        warnings.warn(
+            KnowledgeWarning(
+                "knowledge-without-q",
+                "the prior knowledge names the latent {name}, but without a Q-matrix the fit "
+                "orders the latents by the strength of their loadings, and the knowledge applies "
+                "to whichever latent is called {name}",
+                advice="fit without it, inspect the estimated Q, and give {q_matrix} with names "
+                "for its latents",
+                name=name,
+                q_matrix=Setting("q_matrix"),
+            ),
+            stacklevel=_STACK,
+        )
+
+
+def _check_stages(settings: Mapping[str, Any], n_samples: int) -> None:
+    """Check the settings of Stages I and II."""
+    law, observer, tol = settings["law"], settings["observer"], settings["tol"]
+    if law not in LAWS:
+        raise invalid_setting("law", Choices(LAWS), law)
+    if observer is not None and not callable(observer):
+        raise invalid_setting("observer", "callable", observer)
+    if settings["n_starts"] != "auto":
+        checked_count("n_starts", settings["n_starts"])
+    for name in ("max_iter", "n_sweeps"):
+        checked_count(name, settings[name])
+    if not (isinstance(tol, Real) and 0 < float(tol) < np.inf):
+        raise invalid_setting("tol", "a positive number", tol)
+    rule = settings["resample"]
+    if isinstance(rule, str) and rule == "expected":
+        effective_share(settings["effective_size"], 1.0)
+    else:
+        with warnings.catch_warnings():
+            # Stage II warns again.
+            warnings.simplefilter("ignore", HidagWarning)
+            resample_size(rule, n_samples)

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from hidag.data.rows import MissingnessPatterns, scale_to_effective_size, select_weighted_rows
+from hidag.config import CONFIG
+from hidag.data.rows import (
+    MissingnessPatterns,
+    nonempty_rows,
+    scale_to_effective_size,
+    select_weighted_rows,
+)
 from hidag.data.table import Observations
 from hidag.em.m_step import at_dispersion_floor
-from hidag.em.problem import Schedule
 from hidag.exceptions import (
     Advice,
     ConvergenceWarning,
@@ -33,7 +39,6 @@ from hidag.fitting.fit_warnings import (
     warn_of_weak_evidence,
     with_knowledge_cost,
 )
-from hidag.fitting.graph_stage import LearnedGraph, learn_graph
 from hidag.fitting.number_of_latents import (
     ComparedFit,
     InitialValues,
@@ -41,15 +46,31 @@ from hidag.fitting.number_of_latents import (
     count_table_factors,
     number_from_settings,
 )
-from hidag.fitting.settings import plain_value
-from hidag.fitting.task import FitTask
+from hidag.fitting.settings import FitTask, GraphSettings, effective_share, plain_value
 from hidag.formatting import plural
+from hidag.latent.counts import LatentCounts, resample, resample_size
+from hidag.latent.laws import LatentLaw
 from hidag.network_em.overdispersion import count_dispersion
 from hidag.results import FitResult, versions_used
-from hidag.strategy.estimation import StageOneSettings, estimate_measurement
+from hidag.strategy.estimation import estimate_measurement
 from hidag.strategy.measurement import Measurement
-from hidag.structure.knowledge import Knowledge
+from hidag.strategy.observed_likelihood.edge_tests import (
+    Confirmed,
+    EdgeTest,
+    KnowledgeCost,
+    confirm_edges,
+    cost_of_knowledge,
+    cost_on_counts,
+    search_by_likelihood,
+)
+from hidag.strategy.observed_likelihood.likelihood_search import ObservedFit, use_likelihood_search
+from hidag.structure.graph_search import SearchResult, choose_sample_size, search_graph
+from hidag.structure.graphs import CPDAG
+from hidag.structure.knowledge import Knowledge, admits_complete_dag
+from hidag.structure.scores import ScoreCache, choose_score, make_score
 
+#: Spawn key of Stage II in the tree of seeds, far from the keys of the starts.
+_RESAMPLING_KEY = 1 << 20
 #: Frames between a helper's ``warnings.warn`` and the caller of ``fit``.
 _STACK = 4
 
@@ -73,26 +94,37 @@ def run_stages(
         Initial items and latent distribution, instead of the starts.
     map_knowledge : callable, optional
         Returns the knowledge of Stage III for the latents of Stage I. Without Q the order of the
-        latents is arbitrary, so that refits must relabel the knowledge. By default
-        ``task.knowledge``.
+        latents is arbitrary, so that refits must relabel the knowledge.
     progress : callable, optional
         As in ``hidag.strategy.estimation.estimate_measurement``.
     """
+    given = task.graph.knowledge
+    rows = task.responses.expand(task.counted.values)
     with threadpool_limits(limits=1, user_api="blas"):
-        measured = _measure(task, begin, progress)
-        known = task.knowledge if map_knowledge is None else map_knowledge(measured)
-        if known is not task.knowledge:
+        measured = estimate_measurement(
+            rows,
+            task.responses.families,
+            replace(task.measurement, progress=progress),
+            weights=task.weights,
+            start=begin,
+        )
+        known = given if map_knowledge is None else map_knowledge(measured)
+        if known is not given:
             settings = {**settings, "knowledge": plain_value(known)}
         found = learn_graph(measured, task.latent_names, replace(task.graph, knowledge=known))
-        overdispersed = _overdispersed(task, measured, found)
+        overdispersed = _overdispersed(task, rows, measured, found)
+    # Dispersions of sampled estimates have other bounds.
+    sampled = measured.record.method == "saem"
+    at_bound = at_dispersion_floor(measured.parameters, rows, task.weights, sampled=sampled)
+    names = task.responses.names(task.table.names)
     result = replace(
         _result(task, settings, measured, found),
         overdispersed=overdispersed,
-        noiseless=_noiseless(task, measured),
+        noiseless=noiseless_items(measured.parameters, at_bound, names),
     )
     result = with_knowledge_cost(result, found.knowledge_cost, measured.record.hierarchy_loss)
     if not result.converged or result.all_starts_stopped:
-        _warn_of_nonconvergence(result, task.schedule)
+        _warn_of_nonconvergence(result, task.measurement.schedule.max_iter)
     for message in knowledge_conflicts(result):
         warnings.warn(KnowledgeWarning.of(message), stacklevel=_STACK - 1)
     warn_if(overdispersion_message(result), MisfitWarning, stacklevel=_STACK - 1)
@@ -109,37 +141,7 @@ def run_stages(
     return result
 
 
-def _measure(
-    task: FitTask,
-    begin: InitialValues | None,
-    progress: Callable[[int, int, int, int, float], None] | None,
-) -> Measurement:
-    """Return Stage I's estimate, in the user's order of items and latents."""
-    responses = task.responses
-    return estimate_measurement(
-        responses.expand(task.counted.values),
-        responses.families,
-        StageOneSettings(
-            task.levels,
-            task.penalty,
-            task.schedule,
-            q_entries=None if task.q_spec is None else responses.of_items(task.q_spec.entries),
-            effects=task.effects,
-            method=task.method,
-            law=task.law,
-            knowledge=None if task.knowledge is None else task.knowledge.reindex(task.latent_names),
-            adapt=task.adapt,
-            n_starts=task.n_starts,
-            seed=task.seed,
-            n_threads=task.n_threads,
-            progress=progress,
-        ),
-        weights=task.weights,
-        start=begin,
-    )
-
-
-def _warn_of_nonconvergence(result: FitResult, schedule: Schedule) -> None:
+def _warn_of_nonconvergence(result: FitResult, max_iter: int) -> None:
     # Steps after the starts may converge from a start that is not the best.
     stage = "the starts of Stage I" if result.converged else "Stage I"
     sampled = result.method == "saem"
@@ -153,38 +155,24 @@ def _warn_of_nonconvergence(result: FitResult, schedule: Schedule) -> None:
                 {"iterations": Setting("max_iter"), "tolerance": Setting("tol")},
             ),
             stage=stage,
-            steps=plural(schedule.max_iter, "iteration"),
-            max_iter=Setting("max_iter", schedule.max_iter),
+            steps=plural(max_iter, "iteration"),
+            max_iter=Setting("max_iter", max_iter),
         ),
         stacklevel=_STACK,
     )
 
 
-def _overdispersed(task: FitTask, measured: Measurement, found: LearnedGraph) -> dict[str, float]:
+def _overdispersed(
+    task: FitTask, rows: NDArray[np.float64], measured: Measurement, found: LearnedGraph
+) -> dict[str, float]:
     """Return the variance ratios of Poisson items with more variance than that, by name."""
-    responses, weights = task.responses, task.weights
+    # The test needs the effective sample size of unequal weights.
+    weights = None if task.weights is None else scale_to_effective_size(task.weights)
+    n_threads = task.measurement.n_threads
     dispersion = count_dispersion(
-        measured.parameters,
-        found.law,
-        responses.expand(task.counted.values),
-        # The test needs the effective sample size of unequal weights.
-        None if weights is None else scale_to_effective_size(weights),
-        seed=task.seed,
-        n_threads=task.n_threads,
+        measured.parameters, found.law, rows, weights, seed=task.graph.seed, n_threads=n_threads
     )
-    return overdispersed_items(dispersion, responses.names(task.table.names))
-
-
-def _noiseless(task: FitTask, measured: Measurement) -> tuple[str, ...]:
-    """Return the names of items that are nearly deterministic functions of their latents."""
-    parameters, responses = measured.parameters, task.responses
-    at_bound = at_dispersion_floor(
-        parameters,
-        responses.expand(task.counted.values),
-        task.weights,
-        sampled=measured.record.method == "saem",
-    )
-    return noiseless_items(parameters, at_bound, responses.names(task.table.names))
+    return overdispersed_items(dispersion, task.responses.names(task.table.names))
 
 
 def _needs(task: FitTask, result: FitResult) -> Needs:
@@ -194,7 +182,8 @@ def _needs(task: FitTask, result: FitResult) -> Needs:
     open_q = np.full((seen.shape[1], task.n_latents), -1, dtype=np.int8)
     entries = open_q if task.q_spec is None else task.q_spec.entries
     possible = None if result.ruled_out is None else ~result.ruled_out
-    return Needs.of(task.n_rows, observed, entries, task.levels, result.law, possible)
+    levels = task.measurement.levels
+    return Needs.of(task.n_rows, observed, entries, levels, result.law, possible)
 
 
 def _result(
@@ -225,18 +214,156 @@ def _result(
         edge_tests=found.edge_tests,
         family_reasons=task.families.reasons,
         settings=settings,
-        seed=task.seed,
+        seed=task.graph.seed,
         penalty_strength_used=record.penalty.strength,
         penalty_threshold_used=record.penalty.threshold,
         weighted=task.weights is not None,
         # Rows with weight zero and empty rows are in the table, but do not enter the estimates.
         n_counted=float(task.n_rows),
-        n_unanswered=task.n_unanswered,
+        n_unanswered=int((~nonempty_rows(task.table.values)).sum()),
         graph_by_likelihood=found.by_likelihood,
         versions=versions_used(),
         item_families=() if task.responses.plain else task.families.families,
         seen_rows=MissingnessPatterns.of(task.counted.values, task.weights),
     )
+
+
+@dataclass(frozen=True)
+class LearnedGraph:
+    """Result of Stages II and III."""
+
+    graph: CPDAG  # over all latents; latents without items have no edges
+    edge_tests: tuple[EdgeTest, ...]
+    information_ratio: float  # share of the pairwise information about the latents in the items
+    n_rows: float  # sample size of the graph's score
+    law: LatentLaw  # Stage I's law if it is saturated and allowed; otherwise the law over the graph
+    log_likelihood: float  # of the observed data; NaN if joint states were not listed
+    by_likelihood: bool  # whether the observed-data likelihood search improved the graph
+    knowledge_cost: KnowledgeCost | None  # log-likelihood lost by the prior knowledge, if computed
+
+
+def learn_graph(
+    measurement: Measurement, names: tuple[str, ...], settings: GraphSettings | None = None
+) -> LearnedGraph:
+    """Return the graph among the latents, from Stages II and III.
+
+    Latents without items are excluded from the search; knowledge about them is ignored, except for
+    chains through them. If the knowledge forbids pairs, a saturated law is replaced by the law over
+    the graph, unless it was requested.
+    """
+    chosen = GraphSettings() if settings is None else settings
+    knowledge = chosen.knowledge
+    adjacency = np.zeros((len(names), len(names)), dtype=np.int8)
+    idle = measurement.idle()
+    used = np.setdiff1d(np.arange(len(names)), idle)
+    if len(used) == 0:
+        return _with_law(measurement, Confirmed(CPDAG(adjacency, names), (), None), 0.0, 0.0)
+    obey = (
+        chosen.law != "saturated"
+        and knowledge is not None
+        and not admits_complete_dag(knowledge, names)
+    )
+    part = measurement.restricted(used) if len(idle) else measurement
+    ratio = part.information_ratio()
+    used_names = tuple(names[k] for k in used)
+    if chosen.expected:
+        share = effective_share(chosen.effective_size, measurement.effective_sample_ratio(ratio))
+        # Uninformative items still leave one row, because the score needs a positive size.
+        counts = part.counts(max(share * part.n_samples, 1.0), used_names)
+    else:
+        n_samples = max(round(part.n_samples), 1)
+        latents = used if len(idle) else None
+        counts = _resampled_counts(measurement.law, n_samples, used_names, chosen, latents)
+    known = None if knowledge is None else knowledge.reindex(names, used.tolist())
+    observed = part.observed if chosen.calibrated else None
+    found = _search(counts, replace(chosen, knowledge=known), observed, ratio * part.n_samples)
+    adjacency[np.ix_(used, used)] = found.graph.adjacency
+    whole = replace(found, graph=CPDAG(adjacency, names), law=found.law if len(idle) == 0 else None)
+    return _with_law(measurement, whole, ratio, counts.total, obey=obey)
+
+
+def _resampled_counts(
+    law: LatentLaw,
+    n_samples: int,
+    names: tuple[str, ...],
+    settings: GraphSettings,
+    latents: NDArray[np.intp] | None,
+) -> LatentCounts:
+    """Return counts of f(N) rows drawn from the law, for some of the latents or all (None)."""
+    rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(_RESAMPLING_KEY,)))
+    n_rows = resample_size(settings.resample, n_samples)
+    if latents is None:
+        return resample(law, n_rows, names, rng)
+    every = tuple(f"Z{k + 1}" for k in range(law.space.n_latents))
+    drawn = resample(law, n_rows, every, rng)
+    levels, states = tuple(law.space.levels[k] for k in latents), drawn.states[:, latents]
+    return LatentCounts.from_rows(states, levels=levels, names=names, weights=drawn.weights)
+
+
+def _search(
+    counts: LatentCounts, settings: GraphSettings, observed: ObservedFit | None, n_rows: float
+) -> Confirmed:
+    """Return Stage III's graph, with its weakest edges tested on the observed data if given.
+
+    ``n_rows`` is the effective sample size of the observed data. With a low information ratio the
+    search continues by the observed-data likelihood.
+    """
+    if counts.n_variables == 1:
+        return Confirmed(CPDAG(np.zeros((1, 1), dtype=np.int8), counts.names), (), None)
+    score, knowledge = settings.score, settings.knowledge
+    if isinstance(score, str) and score == "auto":
+        score = choose_score(counts.levels)
+    weight = choose_sample_size(counts, settings.equivalent_sample_size, score, knowledge)
+    made = make_score(score, counts, weight, knowledge)
+    # Searches without one of the edges need mostly the same local scores.
+    cache = ScoreCache(made, counts.n_variables)
+
+    def run(known: Knowledge | None) -> SearchResult:
+        return search_graph(
+            counts, score=made, search=settings.search, knowledge=known, cache=cache
+        )
+
+    found = run(knowledge)
+    if callable(settings.search):
+        return Confirmed(found.graph, (), None)
+    most = CONFIG.graph_stage.max_edge_tests
+    if observed is None:
+        confirmed, max_tests = Confirmed(found.graph, (), None), 0
+        if not settings.calibrated:
+            return confirmed
+    else:
+        max_tests = int(min(most, CONFIG.graph_stage.edge_test_work // observed.work()))
+        if use_likelihood_search(observed, n_rows / observed.data.n_counted):
+            confirmed = search_by_likelihood(found, observed, made, knowledge)
+        else:
+            confirmed = confirm_edges(
+                found,
+                run,
+                knowledge,
+                observed,
+                made,
+                n_rows=n_rows,
+                n_scored=counts.total,
+                max_tests=max_tests,
+            )
+    if knowledge is None:
+        return confirmed
+    # The cost on observed data needs at least two fitted laws; otherwise counts are used.
+    if observed is None or max_tests < 2:
+        cost = cost_on_counts(found.graph, run, knowledge, counts, max_pairs=most)
+    else:
+        cost = cost_of_knowledge(confirmed.graph, run, knowledge, observed, max_pairs=max_tests)
+    return replace(confirmed, knowledge_cost=cost)
+
+
+def _with_law(
+    measurement: Measurement, found: Confirmed, ratio: float, n_rows: float, *, obey: bool = False
+) -> LearnedGraph:
+    """Return the graph with the law over it and the likelihood of that law."""
+    law = measurement.law_over(found.graph, found.law, obey=obey)
+    likelihood = measurement.log_likelihood_of(law)
+    costs = found.by_likelihood, found.knowledge_cost
+    return LearnedGraph(found.graph, found.tests, ratio, n_rows, law, likelihood, *costs)
 
 
 def fit_selected_number(
@@ -249,17 +376,8 @@ def fit_selected_number(
 ) -> FitResult:
     """Return the fit with a number of latents given by other settings or selected by criteria.
 
-    Parameters
-    ----------
-    table : Observations
-    sample_weight : array, shape (N,), or None
-    settings : mapping
-        As in `DCRL`.
-    fit_number : callable
-        Fits with a number of latents, a strength of the penalty (None: as in the settings) and
-        initial values (None: from starts).
-    log : callable
-        Receives a sentence about the selected number.
+    ``fit_number`` fits with a number of latents, a strength of the penalty (None: as in the
+    settings) and initial values (None: from starts). ``log`` receives a sentence about the choice.
     """
     counted, weights = select_weighted_rows(table, sample_weight)
     n_rows = counted.n_samples if weights is None else float(weights.sum())

@@ -1,9 +1,13 @@
 """Identifiability: the conditions of the paper's theorems, checked for a Q-matrix or a fit."""
 
 from hidag.identifiability.blocks import Blocks
-from hidag.identifiability.certificate import Certificate, check_identifiability
-from hidag.identifiability.findings import Finding
-from hidag.identifiability.fit_certificate import FittedItems, certify_fit
+from hidag.identifiability.certificate import (
+    Certificate,
+    FittedItems,
+    certify_fit,
+    check_identifiability,
+)
+from hidag.identifiability.design import Finding
 from hidag.identifiability.information import InformationRank, ResponseModel, information_rank
 
 __all__ = [

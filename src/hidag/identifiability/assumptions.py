@@ -1,42 +1,223 @@
 """Assumptions of the theorems: positive distribution, faithfulness, monotone items, families.
 
-Most of them cannot be decided without a fit.
+Most of them cannot be decided without a fit. An item's fitted predictor depends on its own latents
+only. It is stored as a table with one axis for each of them, so no joint states are listed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import combinations, product
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hidag.exceptions import SettingError
+from hidag.formatting import join_names, with_noun
 from hidag.identifiability.blocks import subset_violations
-from hidag.identifiability.design import MeasurementDesign
-from hidag.identifiability.findings import Condition, Finding, join_names, with_noun
-from hidag.identifiability.fitted_conditions import (
+from hidag.identifiability.design import (
+    Bools,
+    Condition,
+    Finding,
     FittedModel,
-    items_with_ties,
-    loading_sums,
-    n_estimable,
-    nonmonotone_steps,
-    not_maximal_at_top,
-    zero_entries,
-    zero_states,
+    Ints,
+    MeasurementDesign,
 )
-from hidag.identifiability.flow import Bools
+from hidag.identifiability.strict_conditions import RELATIVE_TIE
 from hidag.latent.laws import NetworkLaw
+from hidag.latent.state_space import StateSpace
 from hidag.measurement.families import ITEM_TYPES, item_type, split_name
 from hidag.measurement.families.base import AnalyticCondition
+
+Array = NDArray[np.float64]
+
+#: Smaller probabilities count as zero: no data set shows such a state.
+SMALLEST_PROBABILITY = 1e-12
+#: Relative rounding error of singular values and projections.
+_ROUNDING = 1e-9
+
+
+def design_matrix(
+    design: MeasurementDesign, row: Bools, states: NDArray[np.integer]
+) -> tuple[Array, list[str]]:
+    """Return the features of an item with a row of Q (K,) in states (n, K), (n, P), and names.
+
+    The features are the constant, 1{Z_k >= u} for each latent of the item and each threshold
+    u = 1, ..., M_k - 1, and products of indicators of different latents up to the order of effects.
+    """
+    columns, names = [np.ones(len(states))], ["intercept"]
+
+    def name(latent: int, step: int) -> str:
+        word = design.latent_names[latent]
+        return word if design.levels[latent] == 2 else f"{word}>={step}"
+
+    for size in range(1, design.order + 1):
+        for latents in combinations(np.flatnonzero(row).tolist(), size):
+            for steps in product(*(range(1, design.levels[k]) for k in latents)):
+                reached = states[:, latents] >= np.array(steps)
+                columns.append(np.asarray(reached.all(axis=1), dtype=np.float64))
+                names.append("*".join(map(name, latents, steps)))
+    return np.column_stack(columns), names
+
+
+def estimable_designs(design: MeasurementDesign) -> tuple[list[Array], list[list[str]]]:
+    """Return each item's design matrix over the possible states, shape (S, P_j), and names.
+
+    Features that are linear combinations of earlier ones are left out.
+    """
+    states = StateSpace(design.levels).states()[design.possible()]
+    matrices, names = [], []
+    for row in design.q:
+        features, words = design_matrix(design, row, states)
+        columns: list[int] = []
+        for c in range(len(words)):
+            matrix = features[:, [*columns, c]]
+            if design.ruled_out is None or np.linalg.matrix_rank(matrix) > len(columns):
+                columns.append(c)
+        matrices.append(features[:, columns])
+        names.append([words[c] for c in columns])
+    return matrices, names
+
+
+def _possible_designs(design: MeasurementDesign) -> list[Array]:
+    """Return for each item its features in the possible patterns of its latents, (n_j, P_j)."""
+    states = StateSpace(design.levels).states()[design.possible()]
+    rows, place = np.unique(design.q, axis=0, return_inverse=True)
+    found = [
+        design_matrix(design, row, np.unique(np.where(row, states, 0), axis=0))[0] for row in rows
+    ]
+    return [found[number] for number in place.ravel()]
+
+
+def n_estimable(design: MeasurementDesign) -> int:
+    """Return the number of estimable coefficients of all items, intercepts included."""
+    return sum(int(np.linalg.matrix_rank(features)) for features in _possible_designs(design))
+
+
+def estimable_coefficients(design: MeasurementDesign) -> Finding | None:
+    """Check whether the possible states determine all coefficients; None if all are possible."""
+    if design.ruled_out is None:
+        return None
+    source = "states that the hierarchy rules out"
+    condition = Condition("estimable-coefficients", source, required=False)
+    designs = zip(design.item_names, _possible_designs(design), strict=True)
+    names = [name for name, x in designs if np.linalg.matrix_rank(x) < x.shape[1]]
+    if not names or design.effects.conjunctive:  # conjunctive items have one coefficient each
+        return condition.holds("the possible states determine the coefficients of every item")
+    return condition.fails(
+        f"{with_noun('item', names)}: only sums of some coefficients are estimable, because the "
+        "states that would separate them are ruled out; predictions in possible states do not "
+        "depend on it",
+        {"items": names},
+        provably_bad=True,
+    )
+
+
+def mask_undetermined(design: MeasurementDesign, tables: Sequence[Array]) -> tuple[Array, ...]:
+    """Return items' predictors with NaN where the possible states do not determine them."""
+    if design.ruled_out is None:
+        return tuple(tables)
+    out = []
+    for row, possible, table in zip(design.q, _possible_designs(design), tables, strict=True):
+        every = np.zeros((table.size, len(row)), dtype=np.int64)
+        every[:, row] = np.indices(table.shape).reshape(table.ndim, table.size).T
+        _, sizes, right = np.linalg.svd(possible)
+        null_space = right[int((sizes > _ROUNDING * sizes[0]).sum()) :]
+        outside = design_matrix(design, row, every)[0] @ null_space.T
+        determined = (outside**2).sum(axis=1) <= _ROUNDING
+        out.append(np.where(determined.reshape(table.shape), table, np.nan))
+    return tuple(out)
+
+
+def item_tables(eta: Array, q: Bools, levels: tuple[int, ...]) -> tuple[Array, ...]:
+    """Return each item's predictor over its own latents, given it over joint states, (J, S)."""
+    return tuple(
+        np.asarray(line.reshape(levels)[tuple(slice(None) if own else 0 for own in row)])
+        for line, row in zip(eta, q, strict=True)
+    )
+
+
+def not_maximal_at_top(tables: Sequence[Array]) -> Ints:
+    """Return items whose predictor is not largest where all their latents are at the top level.
+
+    This is Assumption 1(b), and for more than two levels the first part of its ordered analogue.
+    """
+    bad = []
+    for j, table in enumerate(tables):
+        values = table.ravel()
+        others = values[:-1][~np.isnan(values[:-1])]
+        if len(others) and not values[-1] > others.max():
+            bad.append(j)
+    return np.array(bad, dtype=np.int64)
+
+
+def _levels_of_latents(tables: Sequence[Array], q: Bools) -> Iterator[tuple[int, int, Array]]:
+    """Yield item, latent, and the item's predictor (levels, patterns of its other latents)."""
+    for j, table in enumerate(tables):
+        for axis, k in enumerate(np.flatnonzero(q[j]).tolist()):
+            yield j, k, np.moveaxis(table, axis, 0).reshape(table.shape[axis], -1)
+
+
+def nonmonotone_steps(tables: Sequence[Array], q: Bools) -> list[tuple[int, int]]:
+    """Return pairs (item, latent) whose predictor does not increase level by level.
+
+    Second part of the ordered analogue: with the other latents of the item at their top levels,
+    every step up in one latent must increase the predictor.
+    """
+    return [
+        (j, k)
+        for j, k, by_level in _levels_of_latents(tables, q)
+        if not (np.diff(by_level[~np.isnan(by_level[:, -1]), -1]) > 0).all()
+    ]
+
+
+def loading_sums(tables: Sequence[Array], q: Bools) -> Array:
+    """Return the sum over items of each latent's main effects, shape (K,) (Assumption 1'(b))."""
+    out = np.zeros(q.shape[1])
+    for _, k, by_level in _levels_of_latents(tables, q):
+        out[k] += by_level[1, 0] - by_level[0, 0]
+    return out
+
+
+def items_with_ties(tables: Sequence[Array]) -> Ints:
+    """Return items with equal predictors for different combinations of their latents."""
+    bad = []
+    for j, table in enumerate(tables):
+        values = np.sort(table[~np.isnan(table)])
+        if len(values) > 1 and np.diff(values).min() <= RELATIVE_TIE * (values[-1] - values[0]):
+            bad.append(j)
+    return np.array(bad, dtype=np.int64)
+
+
+def zero_states(design: MeasurementDesign, probabilities: Array) -> list[str]:
+    """Return the joint states with probability zero (Assumption 1(a) excludes them)."""
+    return design.state_names(np.flatnonzero(~(probabilities > SMALLEST_PROBABILITY)))
+
+
+def zero_entries(design: MeasurementDesign, law: NetworkLaw) -> list[str]:
+    """Return the zero entries of conditional probability tables, such as "B = 1 with A = 0".
+
+    All joint states have positive probability if and only if there are none. The joint
+    probabilities themselves are no criterion: with many latents every state is rare.
+    """
+    out = []
+    for name, parents, table in zip(design.latent_names, law.parents, law.tables, strict=True):
+        for where in np.argwhere(~(table > SMALLEST_PROBABILITY)).tolist():
+            pairs = zip(design.latents(parents), where[:-1], strict=True)
+            given = [f"{parent} = {value}" for parent, value in pairs]
+            out.append(f"{name} = {where[-1]}{' with ' * bool(given)}{join_names(given)}")
+    return out
 
 
 def monotone_items(design: MeasurementDesign, fitted: FittedModel | None = None) -> Finding:
     """Check monotonicity: Assumption 1(b), 1'(b) for main effects, or the ordered analogue."""
     if design.binary and design.main_effects:
         return _positive_loading_sums(design, fitted)
-    source = "Assumption 1(b)" + ("" if design.binary else " for ordered levels")
-    condition = Condition("monotone", source)
+    ordered = not design.binary
+    condition = Condition("monotone", "Assumption 1(b)" + " for ordered levels" * ordered)
     if fitted is None:
-        more = "" if design.binary else ", and must increase level by level below that"
+        more = ", and must increase level by level below that" * ordered
         return condition.undecided(
             "every item's predictor must be largest where all its latents are at their top level"
             f"{more}; this depends on coefficients, not on Q"
@@ -50,7 +231,7 @@ def monotone_items(design: MeasurementDesign, fitted: FittedModel | None = None)
             "exchange the levels of a latent with mostly negative effects, reverse-score items, or "
             "drop the item",
         )
-    steps = [] if design.binary else nonmonotone_steps(fitted.tables, design.q)
+    steps = nonmonotone_steps(fitted.tables, design.q) if ordered else []
     if steps:
         named = [(design.item_names[j], design.latent_names[k]) for j, k in steps]
         words = [f"{item} does not increase with every level of {latent}" for item, latent in named]
@@ -86,7 +267,11 @@ def analytic_families(design: MeasurementDesign, fitted: FittedModel | None = No
         return condition.undecided(
             "the families of the items were not given; most families satisfy the assumption"
         )
-    known = {name: _analytic_condition(name) for name in dict.fromkeys(design.families)}
+    known: dict[str, AnalyticCondition] = {}
+    for name in design.families:
+        kind = ITEM_TYPES.get(split_name(name)[0])
+        unknown = AnalyticCondition("undecided", f"the family {name!r} is unknown")
+        known[name] = unknown if kind is None else kind.analytic_condition
     undecided: dict[str, list[str]] = {}
     for j, name in enumerate(design.families):
         positive = fitted is not None and bool(np.nanmin(fitted.tables[j]) > 0)
@@ -103,14 +288,6 @@ def analytic_families(design: MeasurementDesign, fitted: FittedModel | None = No
     return condition.undecided(
         f"{name} ({with_noun('item', items)}): {known[name].reason}{more}", undecided
     )
-
-
-def _analytic_condition(name: str) -> AnalyticCondition:
-    """Return whether a family satisfies Assumption 2; any name is accepted."""
-    kind = ITEM_TYPES.get(split_name(name)[0])
-    if kind is None:
-        return AnalyticCondition("undecided", f"the family {name!r} is unknown")
-    return kind.analytic_condition
 
 
 def enough_response_patterns(design: MeasurementDesign) -> Finding | None:
@@ -179,15 +356,7 @@ def _short(number: int) -> str:
 def disentanglement(
     design: MeasurementDesign, fitted: FittedModel | None, monotone: bool | None
 ) -> Finding:
-    """Describe the indeterminacy of unrestricted predictors (disentanglement corollary).
-
-    Parameters
-    ----------
-    design : MeasurementDesign
-    fitted : FittedModel or None
-    monotone : bool or None
-        Whether items are known to be monotone.
-    """
+    """Describe the indeterminacy of unrestricted predictors, of monotone items if known."""
     condition = Condition("disentangled", "disentanglement corollary", required=False)
     if len(subset_violations(design.q)):
         sentence = (
@@ -222,9 +391,9 @@ def disentanglement(
     sentence = (
         "with items of arbitrary form, if each differs between any two combinations of its "
         "latents, the data determine everything"
-    ) + (f" except {join_names(left)}" if left else "")
-    if groups:
-        sentence += "; a given Q-matrix fixes the order"
+    )
+    sentence += f" except {join_names(left)}" * bool(left)
+    sentence += "; a given Q-matrix fixes the order" * bool(groups)
     return condition.holds(sentence, {"exchangeable": groups, "levels_open": monotone is not True})
 
 
@@ -241,7 +410,7 @@ def positive_law(design: MeasurementDesign, fitted: FittedModel | None = None) -
         others: list[str] = []
         if fitted is not None:
             law = np.where(design.ruled_out, 1.0, fitted.law.probabilities)
-            others = design.state_names(zero_states(law))
+            others = zero_states(design, law)
             if others:
                 sentence += f"; {_have_no_probability(with_noun('state', others), others)}"
         return condition.fails(sentence, {"states": [*excluded, *others], "ruled_out": excluded})
@@ -259,7 +428,7 @@ def positive_law(design: MeasurementDesign, fitted: FittedModel | None = None) -
             "every joint state has positive probability: the smallest entry of the conditional "
             f"probability tables is {least:.2g}"
         )
-    states = design.state_names(zero_states(fitted.law.probabilities))
+    states = zero_states(design, fitted.law.probabilities)
     if states:
         phrase = f"{with_noun('state', states)} (levels in the order of the latents)"
         return condition.fails(

@@ -5,9 +5,11 @@ all-zero column. Choosing items for Q1 and Q2 is a maximum-flow problem. The req
 a covering problem, which is NP-hard (exact cover by 3-sets reduces to it). The search therefore
 
 1. assigns one more item per latent; if that succeeds, the additional items are in Q3;
-2. otherwise restricts the problem to the deficient latents (`flow.deficient_latents`); all others
+2. otherwise restricts the problem to the deficient latents (`deficient_latents`); all others
    can be served by items that do not load on these;
 3. solves each connected part of the rest by an exact integer program over row patterns.
+
+Equal rows of Q form one pattern with a count, so the cost depends on the number of distinct rows.
 """
 
 from __future__ import annotations
@@ -15,24 +17,165 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import connected_components, maximum_flow
 
-from hidag.identifiability.flow import (
-    Bools,
-    IntegerProgram,
-    Ints,
-    assign_items,
-    deficient_latents,
-    distinct_rows,
-    minimal_hall_violator,
-)
+from hidag.identifiability.design import Bools, Ints
 
 #: Limit of the branch-and-bound search, in nodes.
 MAX_NODES = 200_000
+
+Kind = Literal["blocks", "rest", "joint"]
+
+
+class Patterns(NamedTuple):
+    """The distinct rows of a Q-matrix."""
+
+    loads: Bools  # (T, K)
+    counts: Ints  # (T,): number of items of each pattern
+    members: list[Ints]  # indices of the items with that row
+
+
+def distinct_rows(q: Bools) -> Patterns:
+    """Return the distinct rows of Q, in the order in which they first occur."""
+    if not len(q):
+        return Patterns(q, np.zeros(0, dtype=np.int64), [])
+    _, first, inverse = np.unique(q, axis=0, return_index=True, return_inverse=True)
+    place = np.argsort(np.argsort(first))[inverse.ravel()]
+    order = np.argsort(place, kind="stable")
+    members = np.split(order, np.flatnonzero(np.diff(place[order])) + 1)
+    return Patterns(q[np.sort(first)], np.bincount(place), members)
+
+
+def assign_items(loads: Bools, counts: Ints, demands: Ints) -> Ints:
+    """Return a maximum flow from latents to patterns, shape (T, K): items assigned to each latent.
+
+    At most ``counts`` items of a pattern (T,) are assigned, and ``demands`` to a latent (K,).
+    """
+    n_patterns, n_latents = loads.shape
+    patterns, latents = np.nonzero(loads)
+    if not len(patterns) or not demands.any():
+        return np.zeros((n_patterns, n_latents), dtype=np.int64)
+    source, sink = 0, 1 + n_latents + n_patterns
+    tails = np.concatenate(
+        [np.full(n_latents, source), 1 + latents, 1 + n_latents + np.arange(n_patterns)]
+    )
+    heads = np.concatenate(
+        [1 + np.arange(n_latents), 1 + n_latents + patterns, np.full(n_patterns, sink)]
+    )
+    capacity = np.concatenate([demands, counts[patterns], counts]).astype(np.int32)
+    # scipy 1.11 accepts 32-bit indices only, and a sparse array keeps the type it is given.
+    places = (tails.astype(np.int32), heads.astype(np.int32))
+    graph = coo_array((capacity, places), shape=(sink + 1, sink + 1)).tocsr()
+    flow = maximum_flow(graph, source, sink).flow.tocsr()
+    assigned = flow[1 : 1 + n_latents, 1 + n_latents : sink].toarray()
+    return np.maximum(assigned, 0).T.astype(np.int64)
+
+
+def deficient_latents(loads: Bools, assigned: Ints, short: Bools) -> Bools:
+    """Return the latents that an additional item would help, directly or by reassignment, (K,).
+
+    If the flow is maximal, all items of these latents are assigned to them, and they are fewer than
+    these latents need: the set violates Hall's condition. ``short`` latents have fewer items than
+    they need.
+    """
+    reached = short
+    while True:
+        # A latent could take any item that loads on it, from the latents that have it now.
+        contested = loads[:, reached].any(axis=1)
+        more = reached | (assigned[contested] > 0).any(axis=0)
+        if (more == reached).all():
+            return more
+        reached = more
+
+
+def minimal_hall_violator(loads: Bools, counts: Ints, demands: Ints) -> Ints | None:
+    """Return a minimal set of latents with fewer items than they need, or None."""
+
+    def violator(chosen: Ints) -> Ints:
+        rows = loads[:, chosen].any(axis=1)
+        part = loads[np.ix_(rows, chosen)]
+        assigned = assign_items(part, counts[rows], demands[chosen])
+        short = np.flatnonzero(assigned.sum(axis=0) < demands[chosen])
+        if not len(short):
+            return chosen[:0]
+        return chosen[deficient_latents(part, assigned, np.arange(len(chosen)) == short[0])]
+
+    current = violator(np.arange(loads.shape[1]))
+    if not len(current):
+        return None
+    for latent in current.tolist():
+        if latent in current:
+            smaller = violator(current[current != latent])
+            current = smaller if len(smaller) else current
+    return current
+
+
+class IntegerProgram:
+    """A mixed-integer linear program, built row by row and solved by HiGHS.
+
+    Variables lie between zero and an upper bound; the sum of some of them is minimised.
+    """
+
+    def __init__(self) -> None:
+        self._upper: list[float] = []
+        self._integer: list[bool] = []
+        self._minimised: ArrayLike = ()
+        self._entries: list[tuple[int, int, float]] = []
+        self._low: list[float] = []
+        self._high: list[float] = []
+
+    def variables(
+        self, shape: tuple[int, ...], *, integer: bool = False, upper: ArrayLike = 1.0
+    ) -> Ints:
+        """Return the indices of new variables, in an array of that shape."""
+        bounds = np.broadcast_to(np.asarray(upper, dtype=np.float64), shape)
+        first = len(self._upper)
+        self._upper += bounds.ravel().tolist()
+        self._integer += [integer] * bounds.size
+        return np.arange(first, first + bounds.size, dtype=np.int64).reshape(shape)
+
+    def add(
+        self, plus: ArrayLike, minus: ArrayLike = (), *, low: float = -np.inf, high: float = np.inf
+    ) -> None:
+        """Require that the sum of some variables minus the sum of others lies between bounds."""
+        line = len(self._low)
+        for sign, variables in ((1.0, plus), (-1.0, minus)):
+            self._entries += [(line, int(v), sign) for v in np.ravel(variables)]
+        self._low.append(low)
+        self._high.append(high)
+
+    def minimise_sum(self, variables: ArrayLike) -> None:
+        """Give these variables unit cost."""
+        self._minimised = variables
+
+    def solve(self, max_nodes: int) -> tuple[NDArray[np.float64] | None, bool]:
+        """Return a solution (None if none was found), and whether it is known to be optimal.
+
+        A solution that may not be optimal still satisfies all constraints. The limit is a number of
+        nodes, not seconds, so that the result is the same on every machine.
+        """
+        n = len(self._upper)
+        cost = np.zeros(n)
+        cost[np.asarray(self._minimised, dtype=np.intp)] = 1.0
+        lines, columns, factors = zip(*self._entries, strict=True)
+        # scipy 1.11 accepts 32-bit indices only.
+        places = (np.array(lines, dtype=np.int32), np.array(columns, dtype=np.int32))
+        matrix = coo_array((np.array(factors), places), shape=(len(self._low), n)).tocsr()
+        found = milp(
+            cost,
+            integrality=np.array(self._integer, dtype=np.int64),
+            bounds=Bounds(0, np.array(self._upper)),
+            constraints=LinearConstraint(matrix, self._low, self._high),
+            options={"node_limit": max_nodes, "mip_rel_gap": 0.0},
+        )
+        solution = None if found.x is None else np.asarray(found.x, dtype=np.float64)
+        return solution, found.status in (0, 2)
 
 
 def subset_violations(q: Bools) -> Ints:
@@ -103,33 +246,20 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class BlockSearch:
-    """Result of the search for blocks.
-
-    Attributes
-    ----------
-    blocks : Blocks or None
-    missing : ndarray of int, shape (K,)
-        Items that each latent lacks in Q1 and Q2, in a choice with the fewest missing items.
-    uncovered : ndarray of bool, shape (K,)
-        Latents without an item in Q3, in such a choice with the fewest of them.
-    part : ndarray of bool, shape (K,)
-        The deficient latents; all others have items to spare.
-    exact : bool
-        False if the node limit ended the search.
-    """
+    """Result of the search for blocks."""
 
     blocks: Blocks | None
+    # (K,): items that each latent lacks in Q1 and Q2, in a choice with the fewest missing items
     missing: Ints
+    # (K,): latents without an item in Q3, in such a choice with the fewest of them
     uncovered: Bools
-    part: Bools
-    exact: bool
+    part: Bools  # (K,): the deficient latents; all others have items to spare
+    exact: bool  # False if the node limit ended the search
 
     @property
     def holds(self) -> bool | None:
         """True, False, or None if the node limit ended the search."""
-        if self.blocks is not None:
-            return True
-        return False if self.exact else None
+        return True if self.blocks is not None else False if self.exact else None
 
 
 def items_per_block(levels: Sequence[int]) -> Ints:
@@ -138,25 +268,16 @@ def items_per_block(levels: Sequence[int]) -> Ints:
 
 
 def find_blocks(q: Bools, per_block: Ints) -> BlockSearch:
-    """Return rows that satisfy the block condition, or the number of missing items.
+    """Return rows of Q that satisfy the block condition, or the number of missing items.
 
-    Parameters
-    ----------
-    q : ndarray of bool, shape (J, K)
-    per_block : ndarray of int, shape (K,)
-        Items per latent and block, at least 1.
+    ``per_block`` are the items per latent and block, shape (K,), at least 1.
     """
     n_latents = q.shape[1]
     rows = distinct_rows(q)
     assigned = assign_items(rows.loads, rows.counts, 2 * per_block + 1)
     part = deficient_latents(rows.loads, assigned, assigned.sum(axis=0) < 2 * per_block + 1)
-    taken: list[list[int]] = [[] for _ in range(n_latents)]
+    taken = _assigned_members(rows, np.where(part, 0, assigned))
     third = np.full(n_latents, -1)
-    for pattern, members in enumerate(rows.members):
-        shares = np.where(part, 0, assigned[pattern])
-        ends = np.cumsum(shares)
-        for k in np.flatnonzero(shares):
-            taken[k] += members[ends[k] - shares[k] : ends[k]].tolist()
     for k in np.flatnonzero(~part):
         third[k] = taken[k].pop()
     missing = np.zeros(n_latents, dtype=np.int64)
@@ -178,6 +299,16 @@ def find_blocks(q: Bools, per_block: Ints) -> BlockSearch:
     return BlockSearch(Blocks(first, second, tuple(third.tolist())), missing, uncovered, part, True)
 
 
+def _assigned_members(rows: Patterns, assigned: Ints) -> list[list[int]]:
+    """Return the items of each latent, given the number it takes of each pattern, (T, K)."""
+    taken: list[list[int]] = [[] for _ in range(assigned.shape[1])]
+    for members, shares in zip(rows.members, assigned, strict=True):
+        ends = np.cumsum(shares)
+        for k in np.flatnonzero(shares):
+            taken[k] += members[ends[k] - shares[k] : ends[k]].tolist()
+    return taken
+
+
 def connected_parts(q: Bools, latents: Bools) -> list[Ints]:
     """Return some of the latents in groups that have no item in common."""
     numbers = np.flatnonzero(latents)
@@ -191,34 +322,18 @@ def connected_parts(q: Bools, latents: Bools) -> list[Ints]:
 def _choose_items(q: Bools, demands: Ints) -> tuple[list[list[int]], list[int], bool]:
     """Return a choice with the fewest missing items, then the fewest latents not covered by Q3.
 
-    Parameters
-    ----------
-    q : ndarray of bool, shape (n, k)
-    demands : ndarray of int, shape (k,)
-        Items in Q1 and Q2 together.
-
-    Returns
-    -------
-    taken : list of k lists
-        Items in Q1 and Q2.
-    third : list of k ints
-        An item in Q3, or -1.
-    exact : bool
+    That is: each latent's items in Q1 and Q2, its item in Q3 (or -1), and if the choice is exact.
     """
     rows = distinct_rows(q)
-    counts = rows.counts
-    largest = int(assign_items(rows.loads, counts, demands).sum())
-    reserved, exact = _reserve_items(rows.loads, counts, demands, largest)
-    assigned = assign_items(rows.loads, counts - reserved, demands)
-    taken: list[list[int]] = [[] for _ in range(q.shape[1])]
-    third = [-1] * q.shape[1]
-    for pattern, members in enumerate(rows.members):
-        ends = np.cumsum(assigned[pattern])
-        for k in np.flatnonzero(rows.loads[pattern]):
-            taken[k] += members[ends[k] - assigned[pattern, k] : ends[k]].tolist()
-            if ends[-1] < len(members):
-                third[k] = int(members[-1])
-    return taken, third, exact and int(assigned.sum()) == largest
+    largest = int(assign_items(rows.loads, rows.counts, demands).sum())
+    reserved, exact = _reserve_items(rows.loads, rows.counts, demands, largest)
+    assigned = assign_items(rows.loads, rows.counts - reserved, demands)
+    third = np.full(q.shape[1], -1)
+    for loads, members, taken in zip(rows.loads, rows.members, assigned, strict=True):
+        if taken.sum() < len(members):
+            third[loads] = members[-1]
+    exact &= int(assigned.sum()) == largest
+    return _assigned_members(rows, assigned), third.tolist(), exact
 
 
 def _reserve_items(loads: Bools, counts: Ints, demands: Ints, largest: int) -> tuple[Ints, bool]:
@@ -249,26 +364,16 @@ def _reserve_items(loads: Bools, counts: Ints, demands: Ints, largest: int) -> t
 
 @dataclass(frozen=True)
 class Shortage:
-    """Latents with too few items for the block condition.
+    """Latents with too few items for the block condition."""
 
-    Attributes
-    ----------
-    kind : {"blocks", "rest", "joint"}
-        "blocks": fewer items than Q1 and Q2 need. "rest": just enough for these, so that none is
-        left for Q3. "joint": no such set explains the failure; found by exhaustive search.
-    latents, items : tuple of int
-        The latents, and all items that load on any of them.
-    needed : int
-        Lower bound on the number of items that these latents need.
-    uncovered : tuple of int
-        For "joint": latents without an item in Q3 in the best choice.
-    """
-
-    kind: Literal["blocks", "rest", "joint"]
+    # "blocks": fewer items than Q1 and Q2 need. "rest": just enough for these, so that none is
+    # left for Q3. "joint": no such set explains the failure; found by exhaustive search.
+    kind: Kind
+    # latents and items: the latents, and all items that load on any of them
     latents: tuple[int, ...]
     items: tuple[int, ...]
-    needed: int
-    uncovered: tuple[int, ...] = ()
+    needed: int  # lower bound on the number of items that these latents need
+    uncovered: tuple[int, ...] = ()  # for "joint": latents without an item in Q3 in the best choice
 
     @property
     def n_missing(self) -> int:
@@ -277,15 +382,7 @@ class Shortage:
 
 
 def find_shortages(q: Bools, per_block: Ints, search: BlockSearch) -> tuple[Shortage, ...]:
-    """Return a proof for each connected part of Q for which the block condition fails.
-
-    Parameters
-    ----------
-    q : ndarray of bool, shape (J, K)
-    per_block : ndarray of int, shape (K,)
-    search : BlockSearch
-        The result of `find_blocks` for the same matrix.
-    """
+    """Return a proof for each connected part of Q for which the block condition fails."""
     return tuple(
         _explain_part(q, per_block, latents, search.uncovered[latents])
         for latents in connected_parts(q, search.part)
@@ -297,9 +394,7 @@ def _explain_part(q: Bools, per_block: Ints, latents: Ints, uncovered: Bools) ->
     rows = distinct_rows(q[q[:, latents].any(axis=1)][:, latents])
     demands = 2 * per_block[latents]
 
-    def shortage(
-        kind: Literal["blocks", "rest", "joint"], some: Ints, bare: tuple[int, ...] = ()
-    ) -> Shortage:
+    def shortage(kind: Kind, some: Ints, bare: tuple[int, ...] = ()) -> Shortage:
         items = np.flatnonzero(q[:, some].any(axis=1))
         needed = 2 * int(per_block[some].sum()) + 1
         return Shortage(kind, tuple(some.tolist()), tuple(items.tolist()), needed, bare)
@@ -307,13 +402,12 @@ def _explain_part(q: Bools, per_block: Ints, latents: Ints, uncovered: Bools) ->
     violator = minimal_hall_violator(rows.loads, rows.counts, demands)
     if violator is not None:
         return shortage("blocks", latents[violator])
-    smallest = None
+    proofs = []
     for place in np.argsort(~uncovered, kind="stable"):
         one_more = demands + (np.arange(len(demands)) == place)
         tight = minimal_hall_violator(rows.loads, rows.counts, one_more)
-        # The fewer latents a proof names, the more specific it is.
-        if tight is not None and (smallest is None or len(tight) < len(smallest)):
-            smallest = tight
-    if smallest is not None:
-        return shortage("rest", latents[smallest])
+        if tight is not None:
+            proofs.append(tight)
+    if proofs:  # the fewer latents a proof names, the more specific it is
+        return shortage("rest", latents[min(proofs, key=len)])
     return shortage("joint", latents, tuple(latents[uncovered].tolist()))

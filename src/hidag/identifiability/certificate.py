@@ -5,21 +5,32 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from hidag.formatting import plural
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hidag.exceptions import DataError
+from hidag.formatting import join_names, plural, sentence_case
 from hidag.identifiability.assumptions import (
     analytic_families,
     disentanglement,
     enough_response_patterns,
+    estimable_coefficients,
     faithfulness,
+    item_tables,
+    mask_undetermined,
     monotone_items,
     positive_law,
 )
 from hidag.identifiability.blocks import Blocks, items_per_block
-from hidag.identifiability.design import MeasurementDesign, read_design
-from hidag.identifiability.findings import Finding, describe_additions, join_names, sentence_case
-from hidag.identifiability.fitted_conditions import FittedModel, estimable_coefficients
+from hidag.identifiability.design import (
+    Finding,
+    FittedModel,
+    MeasurementDesign,
+    describe_additions,
+    read_design,
+)
 from hidag.identifiability.generic_conditions import (
     Additions,
     block_condition,
@@ -28,12 +39,20 @@ from hidag.identifiability.generic_conditions import (
     minimal_additions,
     subset_condition,
 )
+from hidag.identifiability.information import full_rank
 from hidag.identifiability.strict_conditions import (
     identity_blocks,
     pure_items_condition,
     states_separated,
     strict_theorem,
 )
+from hidag.latent.laws import SaturatedLaw
+from hidag.latent.state_space import StateSpace
+from hidag.measurement.parameters import MeasurementParameters
+from hidag.measurement.terms import ALL_ORDERS, Effects
+
+if TYPE_CHECKING:
+    from hidag.results import FitResult
 
 #: Titles of the conditions by name.
 _TITLES = {
@@ -52,7 +71,8 @@ _TITLES = {
     "estimable-coefficients": "Estimable coefficients",
     "information": "Rank of the information",
 }
-_MARKS = {"holds": "+", "fails": "-", "undecided": "?"}
+#: Marks that verdicts refer to; "?" also marks assumptions.
+STATUS_MARKS = {"holds": "+", "fails": "-", "undecided": "?"}
 #: Explanations of "undecided", if more than Q is missing.
 _UNDECIDED = {
     "faithful-graph": "assumed",
@@ -67,6 +87,12 @@ _MAX_BLOCK_ROWS = 12
 #: Assumptions that hold unless a fit contradicts them.
 ASSUMED = ("positive-law", "monotone")
 STRICT_NAMES = ("covered", "own-items", "identity-blocks", "distinct-states", *ASSUMED)
+
+#: Relative tolerance for predictors that must not depend on a latent, and for probabilities.
+_RELATIVE = 1e-8
+#: Up to this many joint states predictors are computed for all of them; beyond that each item is
+#: examined over its own latents only, and the information is not computed.
+MOST_LISTED_STATES = 1 << 13
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,30 +212,20 @@ def check_identifiability(
         `strict`, `generic`, `findings`, `summary()`. The verdicts presume the assumptions that
         neither Q nor the families decide (positive distribution, faithfulness, monotone items).
     """
-    return assemble(read_design(q_matrix, effects=effects, levels=levels, families=families), None)
+    return certify(read_design(q_matrix, effects=effects, levels=levels, families=families))
 
 
-def assemble(
+def certify(
     design: MeasurementDesign,
-    fitted: FittedModel | None,
+    fitted: FittedModel | None = None,
     *,
-    separated: Finding | None = None,
-    extra: Sequence[Finding] = (),
+    information: bool = True,
+    random_state: int = 0,
 ) -> Certificate:
-    """Return the certificate of a design, or of a fit.
-
-    Parameters
-    ----------
-    design : MeasurementDesign
-    fitted : FittedModel or None
-    separated : Finding, optional
-        Separation of states by a fit; default by Q.
-    extra : sequence of Finding
-        Further findings that do not affect the verdicts.
-    """
+    """Return the certificate of a design, or of a fit; with the rank of the information if set."""
     covered = every_latent_measured(design)
     pure = _present(pure_items_condition(design))
-    strict_findings = [identity_blocks(design), separated or states_separated(design)]
+    strict_findings = [identity_blocks(design), states_separated(design, fitted)]
     blocks, search = block_condition(design)
     subset = subset_condition(design)
     law, monotone = positive_law(design, fitted), monotone_items(design, fitted)
@@ -228,6 +244,9 @@ def assemble(
     if not pure and (blocks.holds is False or (subset.required and subset.holds is False)):
         per_block = items_per_block(design.levels)
         new = minimal_additions(design.q, per_block, search, subset=subset.required)
+    rank = None
+    if information and fitted is not None and design.families is not None:
+        rank = full_rank(design, fitted, random_state=random_state)
     findings = (
         covered,
         *_present(enough_response_patterns(design)),
@@ -241,17 +260,10 @@ def assemble(
         families,
         disentanglement(design, fitted, monotone.holds),
         *_present(estimable_coefficients(design)),
-        *extra,
+        *_present(rank),
     )
-    return Certificate(
-        strict=strict,
-        generic=generic,
-        findings=findings,
-        blocks=search.blocks,
-        additions=tuple(tuple(design.latents(row.nonzero()[0])) for row in new.loads),
-        fewest=new.exact,
-        design=design,
-    )
+    additions = tuple(tuple(design.latents(row.nonzero()[0])) for row in new.loads)
+    return Certificate(strict, generic, findings, search.blocks, additions, new.exact, design)
 
 
 def _present(found: Finding | None) -> list[Finding]:
@@ -265,36 +277,38 @@ def _all_hold(findings: Iterable[Finding]) -> bool | None:
 
 
 def _headline(design: MeasurementDesign) -> str:
-    levels = sorted(set(design.levels))
-    latents = plural(design.n_latents, "binary latent" if design.binary else "latent")
+    n_items, n_latents = design.q.shape
+    latents = plural(n_latents, "binary latent" if design.binary else "latent")
     if not design.binary:
-        latents += f" with {' to '.join(map(str, dict.fromkeys((levels[0], levels[-1]))))} levels"
-    effects = {1: "main effects", None: "all effects"}.get(
-        design.max_order, f"effects up to order {design.max_order}"
-    )
-    if design.conjunctive:
+        ends = dict.fromkeys((min(design.levels), max(design.levels)))
+        latents += f" with {' to '.join(map(str, ends))} levels"
+    order = design.effects.highest
+    effects = f"effects up to order {order}"
+    effects = {1: "main effects", ALL_ORDERS: "all effects"}.get(order, effects)
+    if design.effects.conjunctive:
         effects = "DINA or DINO items"
-    return f"Identifiability of {plural(design.n_items, 'item')} on {latents}, {effects}"
+    return f"Identifiability of {plural(n_items, 'item')} on {latents}, {effects}"
 
 
 def verdict_sentences(certificate: Certificate) -> list[tuple[str, str]]:
     """Return the verdicts as pairs of a head, such as "generic: ", and sentences."""
     design = certificate.design
     given = "given the assumptions marked ? below"
-    generic = {
-        True: f"guaranteed ({_theorem_applied(certificate)}), {given}. The data determine all "
-        "parameters except a set of measure zero, up to the order of the latents.",
-        False: f"no guarantee, because {_because(certificate, 'generic')}.",
-        None: f"undecided, because {_because(certificate, 'generic')}.",
-    }[certificate.generic]
-    strict = {
-        True: f"guaranteed ({strict_theorem(design)}), {given}. The data determine all parameters, "
-        "without exception.",
-        False: f"no guarantee, because {_because(certificate, 'strict')}.",
-        None: f"undecided, because {_because(certificate, 'strict')}."
-        if design.binary
-        else "the paper has no theorem for latents with more than two levels.",
-    }[certificate.strict]
+    generic = strict = ""
+    if certificate.generic:
+        generic = (
+            f"guaranteed ({_theorem_applied(certificate)}), {given}. The data determine all "
+            "parameters except a set of measure zero, up to the order of the latents."
+        )
+    if certificate.strict:
+        strict = (
+            f"guaranteed ({strict_theorem(design)}), {given}. The data determine all parameters, "
+            "without exception."
+        )
+    elif certificate.strict is None and not design.binary:
+        strict = "the paper has no theorem for latents with more than two levels."
+    generic = generic or _because(certificate, "generic")
+    strict = strict or _because(certificate, "strict")
     notes = []
     if certificate.generic and design.truncated and not (design.binary and design.main_effects):
         notes.append(
@@ -331,13 +345,15 @@ def _theorem_applied(certificate: Certificate) -> str:
 
 
 def _because(certificate: Certificate, claim: Literal["generic", "strict"]) -> str:
-    """Return the conditions that prevent a guarantee, as the end of a sentence."""
+    """Return that there is no guarantee, or that it is undecided, and the conditions to blame."""
     found = certificate.reasons(claim)
     titles = join_names([f'"{_TITLES[finding.name]}"' for finding in found])
     one = len(found) == 1
+    state = f"{'is' if one else 'are'} undecided"
     if found and found[0].status == "fails":
-        return f"{titles} {'fails' if one else 'fail'}"
-    return f"{titles} {'is' if one else 'are'} undecided"
+        state = "fails" if one else "fail"
+    verdict = "undecided" if getattr(certificate, claim) is None else "no guarantee"
+    return f"{verdict}, because {titles} {state}."
 
 
 def describe_finding(found: Finding) -> tuple[str, str]:
@@ -350,14 +366,9 @@ def describe_finding(found: Finding) -> tuple[str, str]:
     return _TITLES[found.name], status
 
 
-def status_mark(found: Finding) -> str:
-    """Return the mark that verdicts refer to: + holds, - fails, ? is undecided or assumed."""
-    return _MARKS[found.status]
-
-
 def _finding_lines(found: Finding) -> list[str]:
     title, status = describe_finding(found)
-    lines = [f"{status_mark(found)} {title}: {status} [{found.source}]"]
+    lines = [f"{STATUS_MARKS[found.status]} {title}: {status} [{found.source}]"]
     lines += _wrap("    ", sentence_case(found.sentence) + ".")
     if found.name == "blocks" and found.status == "holds":
         lines.append("      latent: Q1 | Q2 | Q3")
@@ -380,4 +391,149 @@ def _wrap(head: str, text: str) -> list[str]:
         subsequent_indent=" " * len(head) if len(head) < 12 else "    ",
         break_long_words=False,
         break_on_hyphens=False,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class FittedItems:
+    """Fitted parameters of the items.
+
+    Attributes
+    ----------
+    eta : array-like, shape (J, S)
+        Linear predictor of every item in every joint state, numbered as in
+        `hidag.latent.StateSpace` (the last latent changes fastest).
+    dispersion : array-like, shape (J,), or None
+        None means 1.
+    cutpoints : array-like, shape (J, C), or None
+        Cutpoints of ordinal items beyond the first, as in `MeasurementParameters`.
+    """
+
+    eta: ArrayLike
+    dispersion: ArrayLike | None = None
+    cutpoints: ArrayLike | None = None
+
+
+def certify_fit(
+    q_matrix: Any,
+    items: FittedItems | ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    effects: str | int = "main",
+    levels: int | Sequence[int] = 2,
+    families: str | Sequence[str] | Mapping[str, str] | None = None,
+    information: bool = True,
+    random_state: int = 0,
+) -> Certificate:
+    """Return the certificate of fitted parameters.
+
+    Parameters
+    ----------
+    q_matrix : array-like or data frame, shape (J, K)
+        Ones and zeros.
+    items : FittedItems, or array-like, shape (J, S)
+        Fitted items, or their linear predictors alone.
+    probabilities : array-like, shape (S,)
+        Latent distribution over joint states.
+    effects, levels, families
+        As in `check_identifiability`.
+    information : bool, default=True
+        Whether to compute the rank of the information, which needs the families.
+    random_state : int
+        Seed of the responses from which the rank is computed if they cannot be listed.
+
+    Raises
+    ------
+    DataError
+        If shapes do not agree, or a predictor depends on a latent for which Q is 0.
+    """
+    design = read_design(q_matrix, effects=effects, levels=levels, families=families)
+    if not isinstance(items, FittedItems):
+        items = FittedItems(items)
+    fitted = _read_parameters(design, items, probabilities)
+    return certify(design, fitted, information=information, random_state=random_state)
+
+
+def certify_q_matrix(fit: FitResult) -> Certificate:
+    """Return the certificate of the fit's Q-matrix, for any coefficients."""
+    return certify(_design(fit, fit.q_matrix, fit.families))
+
+
+def certify_result(fit: FitResult, *, information: bool = True) -> Certificate:
+    """Return the certificate of a fit, with the rank of the Fisher information if requested."""
+    # A nominal item has several responses; only the first counts as an item of the design.
+    items = fit.parameters.reordered(items=fit.responses.starts)
+    design = _design(fit, items.q_matrix, items.families)
+    space = fit.law.space
+    eta = items.predictors(space.states()) if space.n_states <= MOST_LISTED_STATES else None
+    tables = mask_undetermined(design, _tables_of_parameters(items, design.q, space.levels))
+    fitted = FittedModel(tables, fit.law, eta, items.dispersion, items.cutpoints)
+    return certify(design, fitted, information=information)
+
+
+def _read_parameters(
+    design: MeasurementDesign, items: FittedItems, probabilities: ArrayLike
+) -> FittedModel:
+    table = np.asarray(items.eta, dtype=np.float64)
+    law = np.asarray(probabilities, dtype=np.float64)
+    space = StateSpace(design.levels)
+    expected = (len(design.q), space.n_states)
+    if table.shape != expected or law.shape != expected[1:]:
+        raise DataError(
+            "wrong-shape",
+            "eta must have shape {expected} (items, joint states) and probabilities {states}, got "
+            "{eta} and {probabilities}",
+            expected=expected,
+            states=expected[1:],
+            eta=table.shape,
+            probabilities=law.shape,
+        )
+    if not np.isfinite(table).all() or not (law >= 0).all() or abs(law.sum() - 1) > _RELATIVE:
+        raise DataError(
+            "invalid-parameters",
+            "eta must be finite, and probabilities must be nonnegative and sum to 1, but they sum "
+            "to {total:g}",
+            total=law.sum(),
+        )
+    grid = table.reshape(-1, *design.levels)
+    span = np.ptp(table, axis=1)
+    for k, name in enumerate(design.latent_names):
+        change = np.ptp(grid, axis=1 + k).reshape(len(grid), -1).max(axis=1)
+        wrong = np.flatnonzero(~design.q[:, k] & (change > _RELATIVE * np.maximum(span, 1e-300)))
+        if len(wrong):
+            raise DataError(
+                "predictor-against-q",
+                "the Q-matrix is 0 for item {item!r} and latent {latent!r}, but the predictor of "
+                "the item depends on the latent",
+                advice="use the Q-matrix of the same fit",
+                item=design.item_names[wrong[0]],
+                latent=name,
+            )
+    return FittedModel(
+        item_tables(table, design.q, design.levels),
+        SaturatedLaw(space, law),
+        table,
+        *(None if a is None else np.asarray(a, float) for a in (items.dispersion, items.cutpoints)),
+    )
+
+
+def _tables_of_parameters(
+    items: MeasurementParameters, q: NDArray[np.bool_], levels: tuple[int, ...]
+) -> tuple[NDArray[np.float64], ...]:
+    """Return each item's predictor over its own latents, one axis for each of them."""
+    out = []
+    for row, intercept, loadings in zip(q, items.intercept, items.loadings, strict=True):
+        own = tuple(level for level, has in zip(levels, row, strict=True) if has)
+        patterns = StateSpace(own).states() if own else np.zeros((1, 0), dtype=np.int64)
+        states = np.zeros((len(patterns), len(levels)), dtype=np.int64)
+        states[:, row] = patterns
+        out.append((intercept + items.terms.features(states) @ loadings).reshape(own))
+    return tuple(out)
+
+
+def _design(fit: FitResult, q: NDArray[np.int8], families: tuple[str, ...]) -> MeasurementDesign:
+    effects = Effects.of(fit.settings.get("effects", "main"))
+    levels = fit.law.space.levels
+    return MeasurementDesign(
+        q == 1, fit.item_names, fit.latent_names, levels, effects, families, fit.ruled_out
     )

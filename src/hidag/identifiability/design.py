@@ -1,10 +1,12 @@
-"""The measurement design to check: Q-matrix, names, levels, effects and families."""
+"""The measurement design to check, and findings: the status of one condition each."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,53 +14,36 @@ from numpy.typing import NDArray
 from hidag.data.q_matrix import QSpec
 from hidag.data.table import check_unique_names, frame_labels, open_frame, read_table
 from hidag.exceptions import DataError, Setting, SettingError, invalid_setting
+from hidag.formatting import join_names, plural
+from hidag.latent.laws import LatentLaw
 from hidag.measurement.families.base import canonical_name
-from hidag.measurement.terms import ALL_ORDERS, Effects
+from hidag.measurement.terms import Effects
 
+Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+Numbers = Sequence[int] | NDArray[np.integer]
+Status = Literal["holds", "fails", "undecided"]
 
-_ITEM_COLUMN = "item"
+#: Advice for an entry of Q that is neither 0 nor 1, by whether it is to be estimated.
+_Q_ENTRY_ADVICE = {
+    True: "decide every entry, or check the Q-matrix of a fit",
+    False: "use 1 if the item loads on the latent and 0 otherwise",
+}
 
 
 @dataclass(frozen=True, eq=False)
 class MeasurementDesign:
-    """A measurement design whose identifiability is to be checked.
+    """A measurement design whose identifiability is to be checked."""
 
-    Attributes
-    ----------
-    q : ndarray of bool, shape (J, K)
-        Whether an item loads on a latent. A latent without items is allowed.
-    item_names, latent_names : tuple of str
-    levels : tuple of int, length K
-        Number of levels of each latent.
-    max_order : int or None
-        Highest order of interactions in the model; 1 for main effects, None for all effects.
-    families : tuple of str, length J, or None
-    conjunctive : bool
-        Whether items respond only to all their latents together (DINA, DINO).
-    ruled_out : ndarray of bool, shape (S,), or None
-        Joint states that a hierarchy excludes, numbered as in `hidag.latent.StateSpace`.
-    """
-
-    q: Bools
+    q: Bools  # (J, K): whether an item loads on a latent. A latent without items is allowed.
     item_names: tuple[str, ...]
     latent_names: tuple[str, ...]
-    levels: tuple[int, ...]
-    max_order: int | None
-    families: tuple[str, ...] | None
-    conjunctive: bool = False
+    levels: tuple[int, ...]  # length K: number of levels of each latent
+    effects: Effects
+    families: tuple[str, ...] | None  # length J
+    # (S,): joint states that a hierarchy excludes, numbered as in `hidag.latent.StateSpace`
     ruled_out: Bools | None = None
-
-    @property
-    def n_items(self) -> int:
-        """Number of items, J."""
-        return int(self.q.shape[0])
-
-    @property
-    def n_latents(self) -> int:
-        """Number of latents, K."""
-        return int(self.q.shape[1])
 
     @property
     def _largest_width(self) -> int:
@@ -67,8 +52,7 @@ class MeasurementDesign:
     @property
     def order(self) -> int:
         """Highest order of effects that an item can have, given its number of latents."""
-        widest = self._largest_width
-        return widest if self.max_order is None else min(widest, self.max_order)
+        return min(self._largest_width, self.effects.highest)
 
     @property
     def binary(self) -> bool:
@@ -85,18 +69,39 @@ class MeasurementDesign:
         """Whether the model omits interactions that an item could have."""
         return self.order < self._largest_width
 
-    def items(self, numbers: Sequence[int] | NDArray[np.integer]) -> list[str]:
+    def items(self, numbers: Numbers) -> list[str]:
         """Return names of items."""
         return [self.item_names[j] for j in numbers]
 
-    def latents(self, numbers: Sequence[int] | NDArray[np.integer]) -> list[str]:
+    def latents(self, numbers: Numbers) -> list[str]:
         """Return names of latents."""
         return [self.latent_names[k] for k in numbers]
 
-    def state_names(self, numbers: Sequence[int] | NDArray[np.integer]) -> list[str]:
+    def possible(self) -> NDArray[np.intp]:
+        """Return the numbers of the joint states that a hierarchy allows."""
+        if self.ruled_out is None:
+            return np.arange(prod(self.levels))
+        return np.flatnonzero(~self.ruled_out)
+
+    def state_names(self, numbers: Numbers) -> list[str]:
         """Return joint states by the digits of their levels, in the order of the latents."""
         states = np.stack(np.unravel_index(np.asarray(numbers, dtype=np.intp), self.levels), axis=1)
         return ["".join(map(str, state)) for state in states.tolist()]
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """Fitted predictors and latent distribution."""
+
+    # linear predictor of each item, one axis for each of its latents; NaN where the possible
+    # states do not determine it
+    tables: tuple[Array, ...]
+    law: LatentLaw
+    # (J, S): linear predictor of every item in every joint state; None if there are too many
+    # states
+    eta: Array | None = None
+    dispersion: Array | None = None  # (J,)
+    cutpoints: Array | None = None  # (J, C)
 
 
 def read_design(
@@ -106,10 +111,7 @@ def read_design(
     levels: int | Sequence[int] = 2,
     families: str | Sequence[str] | Mapping[str, str] | None = None,
 ) -> MeasurementDesign:
-    """Return the checked design; parameters as in `check_identifiability`.
-
-    A MeasurementDesign is returned as it is.
-    """
+    """Return the checked design (a design as it is); parameters as in `check_identifiability`."""
     if isinstance(q_matrix, MeasurementDesign):
         return q_matrix
     q, items, latents = _read_q(q_matrix)
@@ -120,9 +122,8 @@ def read_design(
         items,
         latents,
         _read_levels(levels, len(latents)),
-        None if kind.highest >= ALL_ORDERS else kind.highest,
+        kind,
         _read_families(families, items),
-        kind.conjunctive,
     )
 
 
@@ -133,11 +134,11 @@ def _read_q(q_matrix: Any) -> tuple[Bools, tuple[str, ...], tuple[str, ...]]:
     items: tuple[str, ...] | None = None
     cells, names = q_matrix, None
     if labels is not None:
-        words = tuple(str(label) for label in labels)
+        words = tuple(map(str, labels))
         check_unique_names(words)
-        if words and words[0].strip().lower() == _ITEM_COLUMN:
+        if words and words[0].strip().lower() == "item":
             frame = open_frame(q_matrix)
-            items = tuple(str(cell) for cell in frame[frame.columns[0]].to_list())
+            items = tuple(map(str, frame[frame.columns[0]].to_list()))
             cells, names = frame.select(frame.columns[1:]).to_native(), words[1:]
         elif list(labels) != list(range(len(labels))):
             names = words
@@ -180,9 +181,7 @@ def _check_q(
             "free-q-entry" if free else "invalid-q-entry",
             "identifiability is checked for a Q-matrix of ones and zeros, but the entry of item "
             "{item!r} for latent {latent!r} is {value} ({count} of {total} entries)",
-            advice="decide every entry, or check the Q-matrix of a fit"
-            if free
-            else "use 1 if the item loads on the latent and 0 otherwise",
+            advice=_Q_ENTRY_ADVICE[free],
             item=items[row],
             latent=latents[column],
             value="to be estimated" if free else f"{value:g}",
@@ -229,3 +228,58 @@ def _read_families(
         expected = f"one name, or a list of one name for each of the {len(items)} items"
         raise invalid_setting("families", expected, families)
     return tuple(canonical_name(name) for name in given)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The status of one condition of the paper."""
+
+    name: str  # such as "blocks"; unique within a certificate
+    source: str  # theorem or assumption that states it
+    status: Status  # "undecided": the arguments given do not decide it
+    sentence: str  # explanation without a full stop
+    witness: Mapping[str, Any] = field(default_factory=dict)  # items and latents that prove it
+    advice: str = ""  # recommended change; empty if none is needed
+    required: bool = True  # whether a theorem that applies to the design requires it
+    provably_bad: bool = False  # failure proves that other parameters give the same distribution
+
+    @property
+    def holds(self) -> bool | None:
+        """True, False, or None if undecided."""
+        return {"holds": True, "fails": False, "undecided": None}[self.status]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition to be checked; its methods return the finding (attributes as there)."""
+
+    name: str
+    source: str
+    required: bool = True
+
+    def found(self, status: Status, sentence: str, witness: Any = None, **more: Any) -> Finding:
+        """Return a finding with a status."""
+        return Finding(
+            self.name, self.source, status, sentence, witness or {}, required=self.required, **more
+        )
+
+    def holds(self, sentence: str, witness: Any = None) -> Finding:
+        """Return that the condition holds."""
+        return self.found("holds", sentence, witness)
+
+    def undecided(self, sentence: str, witness: Any = None, advice: str = "") -> Finding:
+        """Return that the condition is undecided."""
+        return self.found("undecided", sentence, witness, advice=advice)
+
+    def fails(
+        self, sentence: str, witness: Any = None, advice: str = "", *, provably_bad: bool = False
+    ) -> Finding:
+        """Return that the condition fails."""
+        return self.found("fails", sentence, witness, advice=advice, provably_bad=provably_bad)
+
+
+def describe_additions(loads: Sequence[Sequence[str]]) -> str:
+    """Return the advice to add items, each given by the latents it should load on."""
+    kinds = Counter(tuple(names) for names in loads)
+    parts = [f"{plural(count, 'item')} on {join_names(names)}" for names, count in kinds.items()]
+    return f"add {plural(len(loads), 'item')}: {join_names(parts)}"

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
-from hidag.formatting import plural
+from hidag.formatting import MAX_LISTED, join_names, plural, with_noun
 from hidag.identifiability.blocks import (
     BlockSearch,
+    IntegerProgram,
     Shortage,
     antichain_items,
     containment_matrix,
+    distinct_rows,
     find_blocks,
     find_shortages,
     items_per_block,
     min_separating_items,
     subset_violations,
 )
-from hidag.identifiability.design import MeasurementDesign
-from hidag.identifiability.findings import (
-    MAX_LISTED,
+from hidag.identifiability.design import (
+    Bools,
     Condition,
     Finding,
+    Ints,
+    MeasurementDesign,
     describe_additions,
-    join_names,
-    with_noun,
 )
-from hidag.identifiability.flow import Bools, IntegerProgram, Ints, distinct_rows
 
 #: Sizes of the integer program (new items times violations): up to the first it minimises the
 #: loadings, up to the second it accepts any solution, beyond that it is skipped.
@@ -63,6 +63,7 @@ def every_latent_measured(design: MeasurementDesign) -> Finding:
 def block_condition(design: MeasurementDesign) -> tuple[Finding, BlockSearch]:
     """Check condition (i) of the generic theorems."""
     condition = Condition("blocks", f"{generic_theorem(design)} (i)")
+    items = design.item_names
     per_block = items_per_block(design.levels)
     search = find_blocks(design.q, per_block)
     by_number: dict[int, list[str]] = {}
@@ -73,15 +74,12 @@ def block_condition(design: MeasurementDesign) -> tuple[Finding, BlockSearch]:
         for n, names in sorted(by_number.items())
     ]
     blocks = f"two disjoint blocks Q1 and Q2 with {join_names(sizes)} in each"
-    if search.blocks is not None:
-        found = search.blocks
+    found = search.blocks
+    if found is not None:
+        parts = zip(design.latent_names, found.first, found.second, found.third, strict=True)
         witness = {
-            name: {
-                "first": design.items(found.first[k]),
-                "second": design.items(found.second[k]),
-                "outside": design.item_names[found.third[k]],
-            }
-            for k, name in enumerate(design.latent_names)
+            name: {"first": design.items(a), "second": design.items(b), "outside": items[c]}
+            for name, a, b, c in parts
         }
         sentence = f"the Q-matrix contains {blocks}, and the other items (Q3) load on every latent"
         return condition.holds(sentence, witness), search
@@ -182,33 +180,17 @@ def subset_condition(design: MeasurementDesign) -> Finding:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Additions:
-    """Items whose addition satisfies the conditions.
+class Additions(NamedTuple):
+    """Items whose addition satisfies the conditions."""
 
-    Attributes
-    ----------
-    loads : ndarray of bool, shape (n, K)
-        Loadings of the new items.
-    exact : bool
-        Whether no smaller number suffices.
-    """
-
-    loads: Bools
-    exact: bool
+    loads: Bools  # (n, K): loadings of the new items
+    exact: bool  # whether no smaller number suffices
 
 
 def minimal_additions(q: Bools, per_block: Ints, search: BlockSearch, *, subset: bool) -> Additions:
-    """Return the fewest items to add, with few loadings.
+    """Return the fewest items to add, with few loadings, for the blocks (and the subset condition).
 
-    Parameters
-    ----------
-    q : ndarray of bool, shape (J, K)
-    per_block : ndarray of int, shape (K,)
-    search : BlockSearch
-        The result of `find_blocks` for the same matrix.
-    subset : bool
-        Whether the subset condition is required as well.
+    ``search`` is the result of `find_blocks` for the same Q and items per block.
     """
     basis = block_additions(search)
     pairs = subset_violations(q) if subset else np.zeros((0, 2), dtype=np.int64)

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import qr, svd
 
 from hidag.exceptions import SettingError
+from hidag.formatting import plural
+from hidag.identifiability.assumptions import estimable_designs
+from hidag.identifiability.design import Condition, Finding, FittedModel, MeasurementDesign
 from hidag.measurement.families.base import Family, family_named
 
 Array = NDArray[np.float64]
@@ -33,6 +37,8 @@ MIN_DRAWS = 4000
 MAX_SCORE_ENTRIES = 60_000_000
 #: Parameters with less than this share of a direction's largest entry are not named.
 _NAMED_SHARE = 0.1
+#: Null directions that the sentence names; the witness has all of them.
+_MAX_DIRECTIONS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,15 +72,8 @@ class ResponseModel:
     ) -> ResponseModel:
         """Return the model of these parameters.
 
-        Parameters
-        ----------
-        eta : array-like, shape (J, S)
-        probabilities : array-like, shape (S,)
-        families : sequence of str, length J
-        dispersion : ndarray, shape (J,), optional
-            Default 1, or 0.5 for families that require a smaller value.
-        cutpoints : ndarray, shape (J, C), optional
-            Cutpoints of ordinal items beyond the first; default equally spaced.
+        The default dispersion (J,) is 1, or 0.5 for families that require a smaller value. Default
+        cutpoints beyond the first, (J, C), are equally spaced.
         """
         auxiliary = []
         for j, name in enumerate(families):
@@ -87,21 +86,16 @@ class ResponseModel:
             else:
                 own = np.asarray(dispersion[j])
             auxiliary.append(np.asarray(own, dtype=np.float64))
-        return cls(
-            np.asarray(eta, dtype=np.float64),
-            np.asarray(probabilities, dtype=np.float64),
-            tuple(families),
-            tuple(auxiliary),
-        )
+        predictors, law = (np.asarray(a, dtype=np.float64) for a in (eta, probabilities))
+        return cls(predictors, law, tuple(families), tuple(auxiliary))
 
     def log_joint(self, rows: Array) -> Array:
         """Return the log joint probability of each row and each state, shape (n, S)."""
         with np.errstate(divide="ignore"):
             total = np.log(self.probabilities)[None, :]
         for j, name in enumerate(self.families):
-            total = total + _log_density(
-                family_named(name), rows[:, j], self.eta[j], self.auxiliary[j]
-            )
+            family, own = family_named(name), self.auxiliary[j]
+            total = total + _log_density(family, rows[:, j], self.eta[j], own)
         return np.asarray(total)
 
     def sample(self, n_draws: int, random_state: int) -> Array:
@@ -128,14 +122,8 @@ class ResponseModel:
         """Return the derivative of each row's log probability by each parameter, shape (n, P).
 
         Parameters are the items' coefficients, each item's followed by its dispersion or cutpoints,
-        then the log ratios of the states' probabilities to the largest.
-
-        Parameters
-        ----------
-        rows : ndarray, shape (n, J)
-            Responses; NaN if missing.
-        designs : sequence of J arrays, shape (S, P_j)
-            The features that the coefficients of each item multiply, intercept included.
+        then the log ratios of the states' probabilities to the largest. Missing responses are NaN;
+        ``designs`` are the features that each item's coefficients multiply, shape (S, P_j).
         """
         joint = self.log_joint(rows)
         posterior = np.exp(joint - joint.max(axis=1, keepdims=True))
@@ -208,18 +196,10 @@ def _perturbed(family: Family, auxiliary: Array) -> Iterator[tuple[Array, Array]
 
 @dataclass(frozen=True)
 class FlatDirection:
-    """A direction along which the distribution of the data does not change, to first order.
+    """A direction along which the distribution of the data does not change, to first order."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Parameters that change, the largest change first.
-    amounts : tuple of float
-        Changes, scaled so that the largest is 1 or -1.
-    """
-
-    names: tuple[str, ...]
-    amounts: tuple[float, ...]
+    names: tuple[str, ...]  # parameters that change, the largest change first
+    amounts: tuple[float, ...]  # changes, scaled so that the largest is 1 or -1
 
     def __str__(self) -> str:
         return ", ".join(
@@ -267,20 +247,8 @@ def information_rank(
 ) -> InformationRank:
     """Return the rank of the information about coefficients, dispersions and latent distribution.
 
-    Parameters
-    ----------
-    model : ResponseModel
-    designs : sequence of J arrays, shape (S, P_j)
-        The features that the coefficients of each item multiply, intercept included.
-    parameter_names : sequence of str, length P
-        As :meth:`ResponseModel.parameter_names` returns them.
-    random_state : int
-        Seed of sampled responses.
-
-    Raises
-    ------
-    SettingError
-        If the score matrix would be too large.
+    ``designs`` and ``parameter_names`` are as in :meth:`ResponseModel.scores` and
+    :meth:`ResponseModel.parameter_names`. A SettingError is raised if the score is too large.
     """
     n, n_states = len(parameter_names), model.eta.shape[1]
     rows, weights, exact = model.response_patterns(
@@ -328,3 +296,42 @@ def _sparse_directions(null: Array, names: Sequence[str]) -> tuple[FlatDirection
         moved = moved[np.argsort(-np.abs(row[moved]), kind="stable")]
         out.append(FlatDirection(tuple(names[int(i)] for i in moved), tuple(row[moved].tolist())))
     return tuple(out)
+
+
+def full_rank(design: MeasurementDesign, fitted: FittedModel, *, random_state: int = 0) -> Finding:
+    """Check whether the information about all parameters has full rank at the fit."""
+    condition = Condition("information", "numerical check", required=False)
+    if fitted.eta is None:
+        states = fitted.law.space.n_states_text()
+        return condition.undecided(
+            f"the information over {states} joint states is too large to compute"
+        )
+    designs, feature_names = estimable_designs(design)
+    possible = design.possible()
+    law = np.asarray(fitted.law.probabilities)[possible]
+    auxiliary = fitted.dispersion, fitted.cutpoints
+    families = design.families or ()
+    model = ResponseModel.create(fitted.eta[:, possible], law, families, *auxiliary)
+    names = model.parameter_names(design.item_names, feature_names, design.state_names(possible))
+    try:
+        found = information_rank(model, designs, names, random_state=random_state)
+    except SettingError as error:
+        return condition.undecided(str(error))
+    witness: dict[str, Any] = {"rank": found.rank, "parameters": found.n_parameters}
+    if found.full:
+        return condition.holds(
+            f"the Fisher information has full rank: all {found.n_parameters} parameters are "
+            f"locally identified (smallest singular value {found.weakest:.1g} of the largest)",
+            witness,
+        )
+    n_flat = found.n_parameters - found.rank
+    directions = [str(direction) for direction in found.flat[:_MAX_DIRECTIONS]]
+    if n_flat > _MAX_DIRECTIONS:
+        directions.append(f"and {n_flat - _MAX_DIRECTIONS} more")
+    return condition.fails(
+        f"the Fisher information has rank {found.rank} for {found.n_parameters} parameters: the "
+        "distribution of the data does not change, to first order, along "
+        f"{plural(n_flat, 'direction')}: {'; '.join(directions)}",
+        {**witness, "flat": [dict(zip(d.names, d.amounts, strict=True)) for d in found.flat]},
+        "fix one parameter of each direction, or add items on the latents they name",
+    )

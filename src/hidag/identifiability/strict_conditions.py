@@ -8,10 +8,16 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.formatting import plural
-from hidag.identifiability.design import MeasurementDesign
-from hidag.identifiability.findings import Condition, Finding, join_names
-from hidag.identifiability.flow import Bools, IntegerProgram, Ints
+from hidag.formatting import join_names, plural
+from hidag.identifiability.blocks import IntegerProgram
+from hidag.identifiability.design import (
+    Bools,
+    Condition,
+    Finding,
+    FittedModel,
+    Ints,
+    MeasurementDesign,
+)
 
 #: Limits of the search for two states that need not be separated: nodes, and the sum of squared
 #: numbers of latents per item.
@@ -50,14 +56,9 @@ def identity_blocks(design: MeasurementDesign) -> Finding:
     )
 
 
-def separation_condition(design: MeasurementDesign) -> Condition:
-    """Return condition (ii): items outside the identity blocks separate all joint states."""
-    return Condition("distinct-states", f"{strict_theorem(design)} (ii)")
-
-
-def states_separated(design: MeasurementDesign) -> Finding:
-    """Check condition (ii) as far as Q decides it."""
-    condition = separation_condition(design)
+def states_separated(design: MeasurementDesign, fitted: FittedModel | None = None) -> Finding:
+    """Check condition (ii), that items outside the identity blocks separate all joint states."""
+    condition = Condition("distinct-states", f"{strict_theorem(design)} (ii)")
     rest = design.q[outside_identity_blocks(design.q)]
     names = design.latents(np.flatnonzero(~rest.any(axis=0)))
     if names:
@@ -67,14 +68,50 @@ def states_separated(design: MeasurementDesign) -> Finding:
             {"latents": names},
             f"add an item that loads on {join_names(names)}",
         )
+    check = _separated_by_all_effects
     if design.main_effects:
-        found = _separated_by_main_effects(design, rest, condition)
-    elif design.conjunctive:
-        found = _separated_by_conjunctions(design, rest, condition)
-    else:
-        found = _separated_by_all_effects(design, rest, condition)
+        check = _separated_by_main_effects
+    elif design.effects.conjunctive:
+        check = _separated_by_conjunctions
+    found = check(design, rest, condition)
+    if fitted is not None and (found is None or found.status == "undecided"):
+        return _separated_by_fit(design, fitted, condition)
     return found or condition.holds(
         "any two states differ in an item outside the identity blocks, for all coefficients"
+    )
+
+
+def _separated_by_fit(
+    design: MeasurementDesign, fitted: FittedModel, condition: Condition
+) -> Finding:
+    rest = outside_identity_blocks(design.q)
+    if fitted.eta is None:
+        tables = [fitted.tables[j] for j in np.flatnonzero(rest)]
+        names = design.latents(unseparated_latents(tables, design.q[rest]))
+        if names:
+            return condition.undecided(
+                "no single item outside the identity blocks separates all states that differ in "
+                f"{join_names(names)}, and {fitted.law.space.n_states_text()} joint states are "
+                "too many to compare in all items",
+                {"latents": names},
+                f"add an item that loads on one latent alone, for {join_names(names)}",
+            )
+        equal = None
+    else:
+        possible = design.possible()
+        equal = find_equal_states(fitted.eta[np.ix_(rest, possible)])
+    if equal is None:
+        kind = "states" if design.ruled_out is None else "possible states"
+        return condition.holds(
+            f"with the fitted coefficients any two {kind} differ in an item outside the identity "
+            "blocks"
+        )
+    names = design.state_names(possible[list(equal)])
+    return condition.fails(
+        f"with the fitted coefficients the states {names[0]} and {names[1]} (levels in the order "
+        "of the latents) have equal predictors in all items outside the identity blocks",
+        {"states": names},
+        "add an item on a latent in which these states differ",
     )
 
 
@@ -136,7 +173,7 @@ def pure_items_condition(design: MeasurementDesign) -> Finding | None:
 
     The theorems require nonzero main effects, which such items do not have.
     """
-    if not design.conjunctive or design.main_effects:
+    if not design.effects.conjunctive or design.main_effects:
         return None
     condition = Condition("own-items", "necessary for DINA and DINO")
     without = [k for k, items in enumerate(pure_items(design.q)) if not items]
@@ -145,24 +182,19 @@ def pure_items_condition(design: MeasurementDesign) -> Finding | None:
             "every latent has an item that loads on it alone; the paper's theorems require nonzero "
             "main effects, which DINA and DINO items do not have"
         )
-    certain = [k for k in without if _can_be_alone(design, k)]
-    if not certain:
+    names = design.latents([k for k in without if _can_be_alone(design, k)])
+    if not names:
         phrase = join_names(design.latents(without), last="or")
         return condition.undecided(
             f"no item loads on {phrase} alone; whether the model is identified depends on the "
             "states that the hierarchy allows, and the paper's theorems do not cover such items"
         )
-    names = design.latents(certain)
-    one = len(certain) == 1
     return condition.fails(
         f"no item loads on {join_names(names, last='or')} alone, so DINA and DINO items have the "
-        f"same distribution whether {'it' if one else 'one of these'} is the only latent present "
-        "(absent) or none is, and other latent distributions give the same distribution of the "
-        "data",
+        "same distribution whether that latent is the only one present (absent) or none is, and "
+        "other latent distributions give the same distribution of the data",
         {"latents": names},
-        f"add an item that loads on {names[0]} alone"
-        if one
-        else f"add for each of {join_names(names)} an item that loads on it alone",
+        f"add an item that loads on one latent alone for {join_names(names)}",
         provably_bad=True,
     )
 
@@ -172,7 +204,7 @@ def _can_be_alone(design: MeasurementDesign, latent: int) -> bool:
     if design.ruled_out is None:
         return True
     top = np.array(design.levels) - 1
-    alone = np.where(np.arange(design.n_latents) == latent, top, 0)
+    alone = np.where(np.arange(len(top)) == latent, top, 0)
     both = np.ravel_multi_index(tuple(np.stack([alone, top - alone], axis=1)), design.levels)
     return not design.ruled_out[both].any()
 
@@ -195,17 +227,12 @@ def outside_identity_blocks(q: Bools) -> Bools:
 
 
 def possibly_hidden_latents(rest: Bools) -> Ints:
-    """Return the latents whose differences main effects might cancel.
+    """Return the latents whose differences main effects might cancel, given Q outside the blocks.
 
     Let two states differ in a set D of latents. An item with exactly one latent in D separates
     them, because its loading is not zero; with two or more its loadings may cancel. A difference
     may remain hidden if and only if no item has exactly one latent in D. Unions of such sets are
     such sets, so removing latents that are separated finds the largest.
-
-    Parameters
-    ----------
-    rest : ndarray of bool, shape (n, K)
-        Rows of Q outside the identity blocks.
     """
     hidden = np.ones(rest.shape[1], dtype=bool)
     while True:
@@ -219,11 +246,7 @@ def possibly_hidden_latents(rest: Bools) -> Ints:
 def min_separating_latents(rest: Bools) -> tuple[Ints, bool]:
     """Return latents that need a pure item before no difference can be hidden (main effects).
 
-    Returns
-    -------
-    latents : ndarray of int
-    fewest : bool
-        Whether the number is minimal; searched only for a few hidden latents.
+    Also returns whether the number is minimal, which is searched only for a few hidden latents.
     """
     hidden = possibly_hidden_latents(rest)
     pure = np.eye(rest.shape[1], dtype=bool)
@@ -246,12 +269,8 @@ def find_unseparated_states(rest: Bools) -> tuple[Ints, Ints] | bool | None:
 
     An item separates two states for all coefficients if all its latents are 1 in exactly one of
     them, or if all its latents are 0 in one and exactly one is 1 in the other (a nonzero main
-    effect). In all other cases some admissible predictors are equal.
-
-    Returns
-    -------
-    pair of ndarray (shape (K,)), False or None
-        None if all states are separated, False if the search reached its limit.
+    effect). In all other cases some admissible predictors are equal. None means that all states are
+    separated, False that the search reached its limit.
     """
     rows = np.unique(rest[rest.any(axis=1)], axis=0)
     known = rows[rows.sum(axis=1) == 1].any(axis=0)
@@ -285,21 +304,12 @@ def find_unseparated_states(rest: Bools) -> tuple[Ints, Ints] | bool | None:
     solution, certain = program.solve(MAX_NODES)
     if solution is None:
         return None if certain else False
-    ones = solution > 0.5
-    return (
-        (ones[both] | ones[left]).astype(np.int64),
-        (ones[both] | ones[right]).astype(np.int64),
-    )
+    ones = (solution > 0.5).astype(np.int64)
+    return ones[both] | ones[left], ones[both] | ones[right]
 
 
 def are_separated(rows: Bools, one: Bools, other: Bools) -> bool:
-    """Return whether a monotone item separates two binary states for all coefficients.
-
-    Parameters
-    ----------
-    rows : ndarray of bool, shape (n, K)
-    one, other : ndarray of bool, shape (K,)
-    """
+    """Return whether an item with a row (n, K) separates two states (K,) for all coefficients."""
     full = ~(rows & ~one).any(axis=1) != ~(rows & ~other).any(axis=1)
     single = ~(rows & (one & other)).any(axis=1) & ((rows & (one ^ other)).sum(axis=1) == 1)
     return bool((full | single).any())
@@ -342,16 +352,11 @@ def find_equal_states(eta: NDArray[np.float64]) -> tuple[int, int] | None:
 def unseparated_latents(tables: Sequence[NDArray[np.float64]], q: Bools) -> Ints:
     """Return the latents in which states might differ undetected, without listing states.
 
-    An item whose predictor has no ties separates all states that differ in its latents. Once some
+    Tables are predictors of the items outside the identity blocks, with rows ``q``. An item whose
+    predictor has no ties separates all states that differ in its latents. Once some
     latents are separated, only ties among the other latents of an item matter. If no latent is
     returned, all states are separated; the converse need not be true, because items with ties may
     separate states jointly.
-
-    Parameters
-    ----------
-    tables : sequence of n arrays
-        Predictors of the items outside the identity blocks, an axis for each of an item's latents.
-    q : ndarray of bool, shape (n, K)
     """
     separated = np.zeros(q.shape[1], dtype=bool)
     changed = True

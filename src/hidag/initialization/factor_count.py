@@ -30,24 +30,13 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class PairCorrelations:
-    """Pairwise-complete correlations of the items.
+    """Pairwise-complete correlations of the items."""
 
-    Attributes
-    ----------
-    matrix : ndarray, shape (J, J)
-        Positive definite, with ones on the diagonal.
-    n_rows : float
-        Mean number of rows, or sum of weights, of a pair of items.
-    raw : ndarray, shape (J, J)
-        Before the projection to positive definite matrices; zero for unobserved pairs.
-    unseen : ndarray of bool, shape (J, J)
-        Pairs that no row observes.
-    """
-
-    matrix: Array
-    n_rows: float
+    matrix: Array  # (J, J): positive definite, with ones on the diagonal
+    n_rows: float  # mean number of rows, or sum of weights, of a pair of items
+    # (J, J): before the projection to positive definite matrices; zero for unobserved pairs
     raw: Array
-    unseen: NDArray[np.bool_]
+    unseen: NDArray[np.bool_]  # (J, J): pairs that no row observes
 
 
 def pair_correlations(data: WorkingData) -> PairCorrelations:
@@ -123,15 +112,8 @@ def filled_correlations(
 ) -> Array:
     """Return correlations (J, J) with unobserved pairs imputed from a factor model.
 
-    Parameters
-    ----------
-    raw : ndarray, shape (J, J)
-        Correlations of the observed pairs.
-    unseen : ndarray of bool, shape (J, J)
-    count : callable
-        Estimates the number of factors; the smallest consistent number is used.
-    most : int
-        Largest number of factors.
+    ``count`` estimates the number of factors; the smallest consistent number, at most ``most``, is
+    used.
     """
     seen = ~unseen & ~np.eye(len(raw), dtype=bool)
     largest = np.sqrt(CONFIG.factor_count.max_communality)
@@ -174,24 +156,13 @@ def _add_factor(raw: Array, seen: NDArray[np.bool_], loadings: Array) -> Array:
 
 @dataclass(frozen=True)
 class FactorCount:
-    """Criteria for k = 1, ..., M common factors.
+    """Criteria for k = 1, ..., M common factors."""
 
-    Attributes
-    ----------
-    eigenvalues : ndarray, shape (M,)
-        Of the correlations with communalities on the diagonal.
-    noise : ndarray, shape (M,)
-        Largest eigenvalues of the permuted tables.
-    factor_bic : ndarray, shape (M + 1,)
-        BIC of k = 0, ..., M factors minus the smallest; NaN if not computed.
-    n_rows : float
-        Mean number of rows per correlation.
-    """
-
-    eigenvalues: Array
-    noise: Array
+    eigenvalues: Array  # (M,): of the correlations with communalities on the diagonal
+    noise: Array  # (M,): largest eigenvalues of the permuted tables
+    # (M + 1,): BIC of k = 0, ..., M factors minus the smallest; NaN if not computed
     factor_bic: Array
-    n_rows: float
+    n_rows: float  # mean number of rows per correlation
 
     @property
     def largest(self) -> int:
@@ -265,16 +236,9 @@ def count_factors(
     weights: Array | None = None,
     largest: int | None = None,
 ) -> FactorCount:
-    """Return the criteria for the number of common factors.
+    """Return the criteria for the number of common factors of a table (N, J), NaN in missing cells.
 
-    Parameters
-    ----------
-    values : ndarray, shape (N, J)
-        NaN in missing cells.
-    families : sequence of str, length J
-    weights : ndarray, shape (N,), optional
-    largest : int, optional
-        Largest number of factors; by default the number that J items can identify, up to 40.
+    The largest number is by default the number that J items can identify, up to 40.
     """
     rows, columns = canonical_order(values, tuple(families), weights)
     data = WorkingData.from_values(

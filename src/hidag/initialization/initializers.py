@@ -1,31 +1,379 @@
-"""Start points of EM: the sequence of initializers, and the first steps from each."""
+"""Initializers of EM without a given Q: spectral scores, common factors, anchors; first steps.
+
+Spectral scores follow Algorithm S.1: low-rank means, link, singular vectors, Varimax. Differences:
+
+- the intercept retains the column mean, which a regression of centred predictors loses;
+- coefficients come from each item's regression on the scores, not from masked least squares;
+- binary items are too noisy for hard-assigned scores: their coefficients come from the loadings;
+- missing cells are imputed iteratively from the low-rank approximation;
+- tables with several families use standardised responses, because links stretch scales unequally.
+
+Common factors need no list of joint states. Principal-axis factors of the standardised responses
+are rotated to sparse rows (Varimax with Kaiser normalisation, then Geomin) or to anchor items.
+Loadings are thresholded relative to the largest of their item, and converted to effects of balanced
+binary latents, whose standard deviation is 1/2.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.optimize import linear_sum_assignment
 
-from hidag.em.design_data import WorkingData
+from hidag.config import CONFIG
+from hidag.em.design_data import WorkingData, weighted_mean_and_sd
+from hidag.em.e_step import Statistics
 from hidag.em.em import Estimate, LawStep, normalise_counts, run_em
-from hidag.em.m_step import Basis
+from hidag.em.m_step import Basis, coefficient_scales, run_m_step
 from hidag.em.problem import Problem, Schedule
 from hidag.em.saem import run_saem
-from hidag.initialization.common_factors import KEPT_SHARE, anchored_start, network_start
-from hidag.initialization.spectral import mostly_binary, predictors, spectral_start
-from hidag.initialization.start_points import StartPoint, spread_law
+from hidag.initialization.rotations import geomin, leading_eigenvectors, rotate_to_anchors, varimax
+from hidag.initialization.start_points import (
+    StartPoint,
+    discretise,
+    from_loadings,
+    match_levels,
+    null_parameters,
+    parameters_from_loadings,
+    spread_law,
+)
+from hidag.latent.laws import NetworkLaw
 from hidag.latent.state_space import StateSpace
+from hidag.measurement.families.base import MeanFamily, family_named
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY
+from hidag.measurement.terms import Terms
 
 Array = NDArray[np.float64]
 
+#: Read by moves.
+MOST_START_PARENTS = CONFIG.initialization.max_item_latents
 #: Share of its largest loading below which an item drops a factor's loading, per start.
-KEPT_SHARES = (KEPT_SHARE, 0.3)
+KEPT_SHARES = (CONFIG.initialization.loading_share, 0.3)
 #: SAEM steps on a start's own support, before loadings may enter or leave.
 WARM_UP = Schedule(max_iter=10, burn_in=3, decay=0.6)
+
+
+def _eigen(gram: Array) -> tuple[Array, Array]:
+    values, vectors = np.linalg.eigh(gram)
+    order = np.argsort(values)[::-1]
+    return np.maximum(values[order], 0.0), vectors[:, order]
+
+
+def _low_rank(filled: Array, rank: int, data: WorkingData) -> Array:
+    """Return the best low-rank approximation, shape (N, J)."""
+    _, vectors = _eigen(filled.T @ data.weighted(filled))
+    return (filled @ vectors[:, :rank]) @ vectors[:, :rank].T
+
+
+def _filled(x: Array, data: WorkingData, means: Array, rank: int) -> Array:
+    """Return responses with missing cells imputed from low-rank approximations."""
+    if data.observed is None:
+        return x
+    seen = data.observed == 1
+    out = np.where(seen, x, means)
+    for _ in range(CONFIG.initialization.fill_rounds):
+        out = np.where(seen, x, _low_rank(out, rank, data))
+    return out
+
+
+def _one_family(data: WorkingData, n_latents: int) -> Array:
+    """Return predictors of a table with a single family (steps 1 to 4)."""
+    family, config = family_named(data.families[0]), CONFIG.initialization
+    assert isinstance(family, MeanFamily)
+    rank = min(n_latents + 1, data.n_items)
+    filled = _filled(data.x, data, data.mean, rank)
+    if not family.is_location_scale:
+        # Gaussian responses need neither truncation nor link: they are the predictors.
+        singular = np.sqrt(_eigen(filled.T @ data.weighted(filled))[0])
+        least = config.singular_value_factor * np.sqrt(data.n_counted)
+        strong = int((singular >= least).sum())
+        filled = _low_rank(filled, min(max(rank, strong), data.n_items), data)
+        filled = family.predictor(family.clip_mean(filled, config.truncation))
+    return filled / coefficient_scales(data)
+
+
+def standardised_responses(data: WorkingData, n_latents: int) -> Array:
+    """Return standardised linearised responses, (N, J), with missing cells imputed.
+
+    Links of a joint low-rank approximation stretch scales so differently that a few counts near
+    zero would dominate the table.
+    """
+    shape = (data.n_samples, data.n_items)
+    seen = np.ones(shape, bool) if data.observed is None else data.observed == 1
+    out = np.empty(shape)
+    for j in range(data.n_items):
+        response = data.linear_response(j)
+        counts = None if data.weights is None else data.weights[seen[:, j]]
+        mean, sd = weighted_mean_and_sd(response[seen[:, j]], counts)
+        out[:, j] = (response - mean) / max(sd, 1e-12)
+    return _filled(out, data, np.zeros(data.n_items), min(n_latents + 1, data.n_items))
+
+
+def predictors(data: WorkingData, n_latents: int) -> Array:
+    """Return linear predictors on a common scale, centred by column (steps 1 to 5), (N, J)."""
+    single = len(set(data.families)) == 1 and isinstance(family_named(data.families[0]), MeanFamily)
+    out = _one_family(data, n_latents) if single else standardised_responses(data, n_latents)
+    return np.asarray(out - np.average(out, axis=0, weights=data.weights))
+
+
+def _match_q(loadings: Array, q_entries: NDArray[np.int8]) -> NDArray[np.intp] | None:
+    """Return the column for each latent that fits its given entries best; None without entries."""
+    if not (q_entries >= 0).any():
+        return None
+    known = np.where(q_entries >= 0, 2.0 * q_entries - 1.0, 0.0)
+    return np.asarray(linear_sum_assignment(-(known.T @ loadings**2))[1])
+
+
+@dataclass(frozen=True)
+class _Rotation:
+    loadings: Array  # (J, K), rotated and thresholded, column sums >= 0
+    scores: Array  # (N, K), centred
+
+
+def _rotate_scores(
+    centred: Array,
+    gram: Array,
+    levels: tuple[int, ...],
+    q_entries: NDArray[np.int8],
+    rng: np.random.Generator | None,
+    weights: Array | None,
+) -> _Rotation:
+    """Return rotated loadings and scores (steps 6 to 9); ``rng`` rotates the basis first."""
+    n_latents = len(levels)
+    _, vectors = _eigen(gram)
+    basis = vectors[:, :n_latents]
+    if basis.shape[1] < n_latents:
+        basis = np.hstack([basis, np.zeros((len(basis), n_latents - basis.shape[1]))])
+    if rng is not None:
+        turn, _ = np.linalg.qr(rng.standard_normal((n_latents, n_latents)))
+        basis = basis @ turn
+    loadings = basis @ varimax(basis)
+    order = _match_q(loadings, q_entries)
+    if order is None:
+        order = match_levels(centred @ loadings, levels, rng, weights)
+    loadings = loadings[:, order]
+    least = 1.0 / (CONFIG.initialization.threshold_factor * np.sqrt(len(loadings)))
+    sparse = np.where(np.abs(loadings) >= least, loadings, 0.0)
+    # A column that thresholding would empty retains its largest entry.
+    for k in range(n_latents):
+        if not sparse[:, k].any():
+            j = int(np.argmax(np.abs(loadings[:, k])))
+            sparse[j, k] = loadings[j, k] if loadings[j, k] else 1.0
+    sparse = np.where(q_entries == 0, 0.0, sparse)
+    # A loading that Q requires starts at the threshold or above.
+    missing = (q_entries == 1) & (sparse == 0.0)
+    sparse = np.where(missing, np.where(loadings < 0, -least, least), sparse)
+    sparse *= np.where(sparse.sum(axis=0) < 0, -1.0, 1.0)
+    square = sparse.T @ sparse + 1e-8 * np.eye(n_latents)
+    return _Rotation(sparse, centred @ sparse @ np.linalg.inv(square))
+
+
+def _from_scores(
+    data: WorkingData, space: StateSpace, basis: Basis, rotation: _Rotation, label: str
+) -> StartPoint:
+    """Return the start from hard-assigned scores (steps 9 to 11)."""
+    terms = Terms.main(space.levels)
+    levels = [discretise(rotation.scores[:, k], m) for k, m in enumerate(space.levels)]
+    states = space.number(np.stack(levels, axis=1))
+
+    def by_state(columns: Array) -> Array:
+        sums = [np.bincount(states, x, minlength=space.n_states) for x in data.weighted(columns).T]
+        return np.array(sums, dtype=np.float64).reshape(-1, space.n_states)
+
+    count = np.bincount(states, data.weights, minlength=space.n_states).astype(np.float64)
+    statistics = Statistics(count, by_state(data.x), by_state(data.observed_incomplete))
+    wanted = rotation.loadings[:, terms.main_latents] != 0
+    allowed = np.hstack([np.ones((data.n_items, 1)), wanted]).astype(np.uint8)
+    null, n_newton = null_parameters(data, terms), CONFIG.initialization.n_newton
+    parameters = run_m_step(null, statistics, data, basis, allowed, NO_SPARSITY, n_newton=n_newton)
+    return StartPoint(parameters, spread_law(count / data.n_counted), label)
+
+
+def mostly_binary(data: WorkingData) -> bool:
+    """Return whether most items are binary, so that hard-assigned scores are too noisy."""
+    families = [family_named(name) for name in data.families]
+    logits = sum(family.is_binary and family.canonical_below == np.inf for family in families)
+    return 2 * logits > data.n_items
+
+
+def spectral_start(
+    data: WorkingData,
+    space: StateSpace,
+    basis: Basis,
+    q_entries: NDArray[np.int8],
+    centred: Array,
+    *,
+    rng: np.random.Generator | None = None,
+) -> StartPoint:
+    """Return the spectral start; ``rng`` rotates the initial basis of Varimax at random.
+
+    ``centred`` (N, J) is the result of `predictors`, which does not depend on the rotation.
+    """
+    gram = centred.T @ data.weighted(centred)
+    rotation = _rotate_scores(centred, gram, space.levels, q_entries, rng, data.weights)
+    label = "spectral" if rng is None else "spectral, rotated"
+    if not mostly_binary(data):
+        return _from_scores(data, space, basis, rotation, label)
+    sd = np.array([weighted_mean_and_sd(s, data.weights)[1] for s in rotation.scores.T])
+    # A balanced binary latent has standard deviation 1/2, which converts scores to effects.
+    return from_loadings(data, space, rotation.loadings * (2.0 * sd), label)
+
+
+def independent_law(levels: tuple[int, ...]) -> NetworkLaw:
+    """Return the distribution of independent latents with uniform levels."""
+    tables = tuple(np.full(m, 1.0 / m) for m in levels)
+    return NetworkLaw(StateSpace(levels), ((),) * len(levels), tables)
+
+
+def _principal_axes(correlations: Array, n_latents: int) -> Array:
+    """Return loadings on the leading common factors (J, K) by iterated principal axes.
+
+    Unlike principal components, they do not follow single noisy items.
+    """
+    config = CONFIG.initialization
+    size = min(n_latents, len(correlations))
+    np.fill_diagonal(correlations, 0.0)
+    communality = np.abs(correlations).max(axis=0)
+    for _ in range(config.communality_rounds):
+        np.fill_diagonal(correlations, np.clip(communality, *config.communality_bounds))
+        values, vectors = leading_eigenvectors(correlations, size)
+        factors = vectors * np.sqrt(np.maximum(values, 0.0))
+        communality = (factors**2).sum(axis=1)
+    return np.hstack([factors, np.zeros((len(factors), n_latents - size))])
+
+
+def _rotate_sparse(factors: Array, rng: np.random.Generator | None) -> Array:
+    """Return Geomin loadings, from Varimax or, to find other local optima, from random axes."""
+    if rng is not None:
+        axes, _ = np.linalg.qr(rng.standard_normal((factors.shape[1],) * 2))
+        return geomin(factors, axes)
+    lengths = np.sqrt((factors**2).sum(axis=1, keepdims=True))
+    return geomin(factors, varimax(factors / np.maximum(lengths, 1e-12)))
+
+
+def _rotate_to_q(factors: Array, known: NDArray[np.bool_]) -> Array:
+    """Return loadings on factors that, one latent at a time, vanish outside a given Q."""
+    config, size = CONFIG.initialization, factors.shape[1]
+    out = np.zeros_like(factors)
+    total = factors.T @ factors
+    total += config.gram_ridge * max(float(np.trace(total)) / size, 1e-12) * np.eye(size)
+    for k in range(size):
+        outside = factors[~known[:, k]]
+        _, vectors = eigh(outside.T @ outside, total)
+        found = factors @ vectors
+        lengths = np.sqrt((found**2).sum(axis=0))
+        same_items = [m for m in range(k) if np.array_equal(known[:, m], known[:, k])]
+        for c in range(size):
+            direction = found[:, c] / max(lengths[c], 1e-12)
+            cosines = [abs(direction @ out[:, m]) for m in same_items]
+            if max(cosines, default=0.0) <= config.same_direction:
+                out[:, k] = direction
+                break
+    # Unit directions are rescaled to the communalities.
+    weight = (factors**2).sum(axis=1)
+    squares = np.where(known, out, 0.0) ** 2
+    share = np.sqrt(weight / np.maximum(squares.sum(axis=1), 1e-12))
+    return np.asarray(np.where(known, out, 0.0) * share[:, None])
+
+
+def _sparse(loadings: Array, q_entries: NDArray[np.int8], share: float) -> Array:
+    """Return thresholded loadings that agree with Q, with nonnegative column sums."""
+    size = np.abs(loadings)
+    top = size.max(axis=1, keepdims=True)
+    rank = np.argsort(np.argsort(-size, axis=1), axis=1)
+    keep = (size >= share * top) & (rank < CONFIG.initialization.max_item_latents)
+    for k in np.flatnonzero(~keep.any(axis=0)):
+        # Every latent starts with at least one item.
+        keep[np.argmax(size[:, k] / np.maximum(top[:, 0], 1e-12)), k] = True
+    keep = (keep & (q_entries != 0)) | (q_entries == 1)
+    floor = 0.5 * share * top
+    weak = keep & (size < floor)
+    out = np.where(weak, np.where(loadings < 0, -floor, floor), loadings) * keep
+    return np.asarray(out * np.where(out.sum(axis=0) < 0, -1.0, 1.0))
+
+
+def _effects(correlations: Array, data: WorkingData) -> Array:
+    """Return effects in units of the items' scales from correlations with balanced latents."""
+    slopes = 2.0 * correlations
+    scale = coefficient_scales(data)
+    for j, name in enumerate(data.families):
+        seen = slice(None) if data.observed is None else data.observed[:, j] == 1
+        counts = None if data.weights is None else data.weights[seen]
+        _, sd = weighted_mean_and_sd(data.linear_response(j)[seen], counts)
+        family = family_named(name)
+        mean = data.mean[data.columns.of(family, np.array([j]))[..., 0]]
+        slopes[j] = family.predictor_effects(slopes[j], sd, max(float(scale[j]), 1e-12), mean)
+    return slopes
+
+
+def network_start(
+    data: WorkingData,
+    q_entries: NDArray[np.int8],
+    levels: tuple[int, ...],
+    *,
+    rng: np.random.Generator | None = None,
+    kept_share: float | None = None,
+) -> MeasurementParameters:
+    """Return item parameters from rotated common factors.
+
+    Entries of Q (J, K) to be estimated are -1. ``rng`` starts the rotation from random axes;
+    ``kept_share`` is the threshold of loadings as a share of the largest of their item.
+    """
+    responses, factors = _common_factors(data, q_entries.shape[1])
+    if (q_entries >= 0).all():
+        rotated = _rotate_to_q(factors, q_entries == 1)
+    else:
+        rotated = _assign(_rotate_sparse(factors, rng), responses, data, q_entries, levels, rng)
+    sparse = _sparse(rotated, q_entries, KEPT_SHARES[0] if kept_share is None else kept_share)
+    return parameters_from_loadings(data, _effects(sparse, data), levels)
+
+
+def anchored_start(
+    data: WorkingData,
+    q_entries: NDArray[np.int8],
+    levels: tuple[int, ...],
+    *,
+    rng: np.random.Generator | None = None,
+) -> MeasurementParameters | None:
+    """Return item parameters from factors rotated to anchor items, or None without anchors.
+
+    Parameters are those of `network_start`, with some entries of Q to be estimated; ``rng`` only
+    affects the assignment of numbers of levels.
+    """
+    responses, factors = _common_factors(data, q_entries.shape[1])
+    rotated = rotate_to_anchors(factors)
+    if rotated is None:
+        return None
+    assigned = _assign(rotated, responses, data, q_entries, levels, rng)
+    sparse = _sparse(assigned, q_entries, KEPT_SHARES[0])
+    return parameters_from_loadings(data, _effects(sparse, data), levels)
+
+
+def _common_factors(data: WorkingData, n_latents: int) -> tuple[Array, Array]:
+    """Return standardised responses (N, J) and their loadings on common factors (J, K)."""
+    x = standardised_responses(data, n_latents)
+    return x, _principal_axes(x.T @ data.weighted(x) / data.n_counted, n_latents)
+
+
+def _assign(
+    rotated: Array,
+    responses: Array,
+    data: WorkingData,
+    q_entries: NDArray[np.int8],
+    levels: tuple[int, ...],
+    rng: np.random.Generator | None,
+) -> Array:
+    """Return rotated loadings with columns in the order of the latents, shape (J, K)."""
+    order = _match_q(rotated, q_entries)
+    if order is None:
+        scores = responses @ rotated @ np.linalg.pinv(rotated.T @ rotated)
+        order = match_levels(scores, levels, rng, data.weights)
+    return rotated[:, order]
 
 
 def generators_of(seed: int, n_starts: int) -> list[np.random.Generator]:
@@ -41,17 +389,18 @@ def further_anchored(
     q_entries: NDArray[np.int8],
     index: int,
     generator: np.random.Generator,
-) -> MeasurementParameters | None:
+) -> StartPoint | None:
     """Return a start by anchor items if start ``index`` is of that kind, otherwise None.
 
     The second start is. If latents differ in their numbers of levels, so is every other one after
     it, each with another random assignment of levels to factors.
     """
     uneven = len(set(space.levels)) > 1
-    if index == 1 or (uneven and index % 2 == 1):
-        rng = None if index == 1 else generator
-        return anchored_start(data, q_entries, space.levels, rng=rng)
-    return None
+    if index != 1 and not (uneven and index % 2 == 1):
+        return None
+    rng = None if index == 1 else generator
+    found = anchored_start(data, q_entries, space.levels, rng=rng)
+    return None if found is None else StartPoint(found, space.uniform(), "factors, by anchors")
 
 
 def saturated_start_points(
@@ -63,15 +412,13 @@ def saturated_start_points(
 ) -> list[StartPoint]:
     """Return start points for SAEM under a saturated law: spectral scores and anchors."""
     centred = predictors(data, space.n_latents)
-    even = np.full(space.n_states, 1.0 / space.n_states)
     points = []
     for index, generator in enumerate(generators):
-        anchored = further_anchored(data, space, q_entries, index, generator)
-        if anchored is not None:
-            points.append(StartPoint(anchored, even, "factors, by anchors"))
-        else:
+        point = further_anchored(data, space, q_entries, index, generator)
+        if point is None:
             rng = None if index == 0 else generator
-            points.append(spectral_start(data, space, basis, q_entries, centred, rng=rng))
+            point = spectral_start(data, space, basis, q_entries, centred, rng=rng)
+        points.append(point)
     return points
 
 
@@ -87,14 +434,13 @@ def start_points(
     Scores come first unless most items are binary. The second start is of another kind than the
     first: if the two agree, further ones would too.
     """
-    even = np.full(space.n_states, 1.0 / space.n_states)
     binary = mostly_binary(data)
     centred = predictors(data, space.n_latents)
     n_factors = 0
     for index, generator in enumerate(generators):
         anchored = further_anchored(data, space, q_entries, index, generator)
         if anchored is not None:
-            yield StartPoint(anchored, even, "factors, by anchors")
+            yield anchored
             continue
         rng = generator if index > 2 else None
         # Scores of binary items are noisy, but differ in kind from the other starts.
@@ -106,7 +452,8 @@ def start_points(
             n_factors += 1
             found = network_start(data, q_entries, space.levels, rng=rng, kept_share=share)
             label = f"factors, {share:g} of the largest kept"
-            yield StartPoint(found, even, label + (", rotated" if rng is not None else ""))
+            label += ", rotated" * (rng is not None)
+            yield StartPoint(found, space.uniform(), label)
 
 
 def _restricted(problem: Problem, items: MeasurementParameters) -> Problem:
@@ -133,5 +480,5 @@ def fit_own_support(
     problem: Problem, items: MeasurementParameters, *, law_step: LawStep = normalise_counts
 ) -> Estimate:
     """Return the EM estimate from an even law with only the loadings that the items have."""
-    even = np.full(problem.space.n_states, 1.0 / problem.space.n_states)
+    even = problem.space.uniform()
     return run_em(_restricted(problem, items), items, even, law_step=law_step)

@@ -16,13 +16,6 @@ def leading_eigenvectors(matrix: Array, size: int) -> tuple[Array, Array]:
     """Return the ``size`` largest eigenvalues, largest first, and their vectors, (J, size).
 
     Large matrices use a randomised range finder with a fixed seed, so that results are repeatable.
-
-    Parameters
-    ----------
-    matrix : ndarray, shape (J, J)
-        Symmetric.
-    size : int
-        At most J.
     """
     n, config = len(matrix), CONFIG.initialization
     n_directions = size + config.extra_directions
@@ -43,11 +36,7 @@ def leading_eigenvectors(matrix: Array, size: int) -> tuple[Array, Array]:
 def varimax(loadings: Array, *, max_iter: int = 500, tolerance: float = 1e-10) -> Array:
     """Return the rotation R (K, K) that maximises the Varimax criterion of ``loadings @ R``.
 
-    Parameters
-    ----------
-    loadings : ndarray, shape (J, K)
-    max_iter, tolerance : int, float
-        Iterations end when the criterion grows by less than this share of itself.
+    Iterations end when the criterion grows by less than ``tolerance`` as a share of itself.
     """
     n_items, size = loadings.shape
     rotation = np.eye(size)
@@ -75,14 +64,8 @@ def _criterion(loadings: Array) -> tuple[float, Array]:
 def geomin(loadings: Array, start: Array, *, max_iter: int = 500, tolerance: float = 1e-3) -> Array:
     """Return loadings on oblique factors that minimise the Geomin criterion, shape (J, K).
 
-    Parameters
-    ----------
-    loadings : ndarray, shape (J, K)
-        On uncorrelated factors.
-    start : ndarray, shape (K, K)
-        Initial directions in columns, for instance the Varimax rotation.
-    max_iter, tolerance : int, float
-        Iterations end when the projected gradient is shorter than ``tolerance``.
+    ``loadings`` (J, K) are on uncorrelated factors, ``start`` (K, K) has initial directions in
+    columns. Iterations end when the projected gradient is shorter than ``tolerance``.
     """
     config, directions = CONFIG.initialization, start
     inverse = np.linalg.inv(directions)
@@ -117,16 +100,12 @@ def geomin(loadings: Array, start: Array, *, max_iter: int = 500, tolerance: flo
 def rotate_to_anchors(factors: Array) -> Array | None:
     """Return loadings on oblique factors that point at anchor items, shape (J, K), or None.
 
-    Without negative loadings the rows of the factors lie in a cone whose edges are the directions
-    of the latents; anchors, the items with a single latent, lie on the edges. Simple-structure
-    rotations may fail when many items share the same two latents, because their sum looks simpler
-    than either; this rotation does not, but every latent needs an anchor. If the rows form no
-    cone, negatively keyed items are reversed first.
-
-    Parameters
-    ----------
-    factors : ndarray, shape (J, K)
-        Correlations of the items with any basis of the common factors.
+    ``factors`` (J, K) correlate the items with any basis of the common factors. Without negative
+    loadings their rows lie in a cone whose edges are the directions of the latents; anchors, the
+    items with a single latent, lie on the edges. Simple-structure rotations may fail when many
+    items share the same two latents, because their sum looks simpler than either; this rotation
+    does not, but every latent needs an anchor. If the rows form no cone, negatively keyed items are
+    reversed first.
     """
     found = _to_cone_edges(factors)
     if found is None:

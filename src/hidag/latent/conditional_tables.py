@@ -49,17 +49,9 @@ def table_complexity(
 ) -> float:
     """Return the description length of a conditional table, in units of log-likelihood.
 
-    Parameters
-    ----------
-    table : ndarray, shape (q, M)
-        Counts of a latent's M levels for each combination of its parents' levels, the last parent
-        changing fastest.
-    parent_levels : sequence of int
-        Numbers of the parents' levels; their product is q.
-    cost : float
-        Of one parameter.
-    possible : ndarray of bool, shape (q, M), optional
-        Cells that may occur, all by default; parameters of other cells cost nothing.
+    ``table`` (q, M) counts a latent's M levels for each combination of its parents' levels, the
+    last parent changing fastest. ``cost`` is that of one parameter; parameters of cells that are
+    not ``possible`` cost nothing.
     """
     n_levels = table.shape[1]
     cells = np.ones(table.shape, dtype=bool) if possible is None else possible
@@ -91,20 +83,8 @@ def network_complexity(
 ) -> float:
     """Return the description length of a network, in units of log-likelihood.
 
-    Tables of binary latents are free: the cost of each free probability.
-
-    Parameters
-    ----------
-    counts : ndarray, shape (S,)
-        Expected counts of joint states.
-    parents : tuple of tuples of int
-    space : StateSpace
-    orders : sequence of ndarray of int
-        For each latent, its levels from low to high.
-    cost : float
-        Of one parameter.
-    possible : ndarray of bool, shape (S,), optional
-        Joint states that may occur; all by default.
+    ``counts`` (S,) are those expected of joint states, and ``orders`` each latent's levels from low
+    to high. Tables of binary latents are free: the cost of each free probability.
     """
     if max(space.levels) == 2:
         return float(cost * n_free_probabilities(parents, space, possible))

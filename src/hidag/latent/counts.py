@@ -26,22 +26,14 @@ from hidag.latent.laws import LatentLaw
 
 @dataclass(frozen=True)
 class LatentCounts:
-    """Distinct latent configurations with weights.
+    """Distinct latent configurations with weights."""
 
-    Attributes
-    ----------
-    states : ndarray of uint8, shape (n_configurations, K)
-        Levels, 0-based; column k takes values in ``range(levels[k])``.
-    weights : ndarray of float64, shape (n_configurations,)
-        Non-negative, not necessarily whole, number of rows per configuration.
-    levels : tuple of int, length K
-    names : tuple of str, length K
-    """
-
+    # (n_configurations, K): levels, 0-based; column k takes values in ``range(levels[k])``
     states: NDArray[np.uint8]
+    # (n_configurations,): non-negative, not necessarily whole, number of rows per configuration
     weights: NDArray[np.float64]
-    levels: tuple[int, ...]
-    names: tuple[str, ...]
+    levels: tuple[int, ...]  # length K
+    names: tuple[str, ...]  # length K
 
     def __post_init__(self) -> None:
         states = np.ascontiguousarray(self.states, dtype=np.uint8)
@@ -97,18 +89,9 @@ class LatentCounts:
         names: tuple[str, ...] | None = None,
         weights: NDArray[np.float64] | None = None,
     ) -> LatentCounts:
-        """Return the counts of rows of states; equal rows are merged.
+        """Return the counts of rows of states (n, K), from 0 to 255; equal rows are merged.
 
-        Parameters
-        ----------
-        rows : ndarray of int, shape (n, K)
-            From 0 to 255.
-        levels : tuple of int, length K, optional
-            By default the largest state plus one, at least two.
-        names : tuple of str, length K, optional
-            Z1, Z2, ... by default.
-        weights : ndarray, shape (n,), optional
-            Of the rows; one by default.
+        Default levels are the largest state plus one, at least two; names Z1, Z2, ...; weights 1.
         """
         rows = np.asarray(rows)
         if rows.ndim != 2:
@@ -144,11 +127,7 @@ MAX_ROWS = 10**8
 def resample_size(rule: ResampleRule, n_samples: int) -> int:
     """Return f(N), the number of rows to draw.
 
-    Parameters
-    ----------
-    rule : str, number or callable
-        ``"N"``, ``"2N"``, ``"0.5N"`` (a multiple of N), a whole number of rows, or a function of N.
-    n_samples : int
+    The rule is ``"N"``, ``"2N"``, ``"0.5N"`` (a multiple of N), a number of rows, or a function.
     """
     if callable(rule):
         rows = float(rule(n_samples))

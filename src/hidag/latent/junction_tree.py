@@ -23,13 +23,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Factor:
-    """A table with one axis for each of its variables.
-
-    Attributes
-    ----------
-    variables : tuple of int
-    table : ndarray, one axis per variable
-    """
+    """A table with one axis for each of its variables."""
 
     variables: tuple[int, ...]
     table: Array
@@ -106,40 +100,20 @@ def max_clique_size(steps: Sequence[Sequence[int]], levels: Sequence[int]) -> in
 
 @dataclass(frozen=True)
 class JunctionTree:
-    """A joint distribution on a junction tree with one clique for each eliminated latent.
+    """A joint distribution on a junction tree with one clique for each eliminated latent."""
 
-    Attributes
-    ----------
-    conditionals : tuple of Factor, length K
-        In the order of elimination: a latent given the separator of its clique.
-    beliefs : tuple of Factor, length K
-        The joint distribution of each clique.
-    parent : tuple of int, length K
-        The parent of each clique, -1 for roots.
-    home : tuple of int, length K
-        The clique in which each latent is eliminated.
-    """
-
+    # length K: in the order of elimination: a latent given the separator of its clique
     conditionals: tuple[Factor, ...]
-    beliefs: tuple[Factor, ...]
-    parent: tuple[int, ...]
-    home: tuple[int, ...]
+    beliefs: tuple[Factor, ...]  # length K: the joint distribution of each clique
+    parent: tuple[int, ...]  # length K: the parent of each clique, -1 for roots
+    home: tuple[int, ...]  # length K: the clique in which each latent is eliminated
 
     @classmethod
     def of(cls, factors: Sequence[Factor], steps: Sequence[Sequence[int]]) -> JunctionTree:
-        """Return the distribution proportional to the product of factors.
+        """Return the distribution proportional to the product of factors that contain every latent.
 
-        Parameters
-        ----------
-        factors : sequence of Factor
-            Every latent is in one of them.
-        steps : sequence of sequences of int
-            Result of :func:`elimination_order` for their scopes.
-
-        Raises
-        ------
-        DataError
-            If the product is zero everywhere.
+        ``steps`` is the result of :func:`elimination_order` for their scopes. A product that is
+        zero everywhere raises a DataError.
         """
         n = len(steps)
         home = [0] * n

@@ -188,11 +188,7 @@ class NetworkLaw:
     ) -> NetworkLaw:
         """Return the network with latent ``order[k]`` in position k and permuted levels.
 
-        Parameters
-        ----------
-        order : ndarray of int, shape (K,)
-        levels : sequence of ndarray of int, length K
-            ``levels[k][v]`` is the old level of the new level v of the new latent k.
+        ``levels[k][v]`` is the old level of the new level v of the new latent k.
         """
         place = {int(old): k for k, old in enumerate(order)}
         parents = tuple(tuple(place[a] for a in self.parents[old]) for old in order)
@@ -279,13 +275,8 @@ def n_free_probabilities(
 ) -> int:
     """Return the number of free probabilities of a distribution over the graph.
 
-    Parameters
-    ----------
-    parents : tuple of tuples of int
-    space : StateSpace
-    possible : ndarray of bool, shape (S,), optional
-        Joint states that may occur, all by default. The graph must contain the edges of the
-        hierarchy that excludes the others.
+    If not all joint states (S,) are possible, the graph must contain the edges of the hierarchy
+    that excludes the others.
     """
     total = 0
     for k, causes in enumerate(parents):

@@ -69,6 +69,10 @@ class StateSpace:
             )
         return np.stack(np.unravel_index(np.arange(self.n_states), self.levels), axis=1)
 
+    def uniform(self) -> NDArray[np.float64]:
+        """Return the uniform distribution, shape (n_states,)."""
+        return np.full(self.n_states, 1.0 / self.n_states)
+
     def strides(self) -> NDArray[np.int64]:
         """Return the increase of the state number per level of each latent, shape (K,)."""
         return np.cumprod([1, *self.levels[:0:-1]], dtype=np.int64)[::-1].copy()

@@ -61,17 +61,8 @@ def run_network_m_step(
 ) -> MeasurementParameters:
     """Return parameters on the layout's support with at least as high an expected likelihood.
 
-    Each item is regressed on its own latents.
-
-    Parameters
-    ----------
-    parameters : MeasurementParameters
-        Starting values; loadings outside the support become zero.
-    statistics : NetworkStatistics
-    data : WorkingData
-        Its sums per item are used, not its rows.
-    layout : ItemLayout
-    n_newton : int
+    Each item is regressed on its own latents; loadings outside the support become zero. Only the
+    data's sums per item are used.
     """
     intercept = parameters.intercept.copy()
     loadings = np.zeros_like(parameters.loadings)
@@ -117,19 +108,11 @@ def run_network_m_step(
 
 @dataclass(frozen=True)
 class NetworkEstimate:
-    """Result of a run of network EM or SAEM.
-
-    Attributes
-    ----------
-    parameters : MeasurementParameters
-    law : NetworkLaw
-    changes : ndarray, shape (n_iter,)
-        Largest change of a coefficient per iteration, in units of its item's scale.
-    converged : bool
-    """
+    """Result of a run of network EM or SAEM."""
 
     parameters: MeasurementParameters
     law: NetworkLaw
+    # (n_iter,): largest change of a coefficient per iteration, in units of its item's scale
     changes: Array
     converged: bool
 
@@ -171,16 +154,7 @@ def run_network_saem(
 ) -> NetworkEstimate:
     """Return the estimate after Gibbs-SAEM on the given support and parent sets (Algorithm S.2).
 
-    Parameters
-    ----------
-    parameters, law : MeasurementParameters, NetworkLaw
-        Starting values; zero loadings stay zero.
-    sampler : NetworkSampler
-        Its states are the starting values of the Markov chain.
-    schedule : Schedule
-        At most ``max_iter`` iterations.
-    observer : callable or None
-        Called after every iteration.
+    Zero loadings stay zero; the sampler's states start the Markov chain.
     """
     data, model = sampler.data, NetworkModel.of(parameters, law)
     criterion = DriftCriterion(parameters, data, CONFIG.network_em.max_drift)
@@ -215,12 +189,7 @@ def run_network_e_step(
 ) -> tuple[NetworkStatistics, float]:
     """Return expected sufficient statistics and the log-likelihood.
 
-    Parameters
-    ----------
-    tree : TreePosterior
-        Of the model's network, and of scopes that contain the items' latents.
-    data : WorkingData
-    model : NetworkModel
+    The tree is that of the model's network, and of scopes that contain the items' latents.
     """
     items, network = model.items, model.network
     count, sum_x = np.zeros(items.size), np.zeros(items.size)
@@ -259,25 +228,11 @@ def run_network_em(
     tolerance: float | None = None,
     observer: Callable[[], None] | None = None,
 ) -> NetworkEstimate | None:
-    """Return the estimate after EM on the given support and parent sets.
+    """Return the estimate after EM on the given support and parent sets, from working-scale values.
 
-    None if the treewidth is too large, or EM would cost too much.
-
-    Parameters
-    ----------
-    parameters, law : MeasurementParameters, NetworkLaw
-        Starting values on the working scale.
-    data : WorkingData
-    q_matrix : ndarray, shape (R, K), optional
-        Support; by default that of the parameters, so that zero loadings stay zero.
-    fix_items : bool
-        Whether only the network is estimated.
-    max_iter : int, optional
-        By default as many iterations as are affordable.
-    tolerance : float, optional
-        EM converges when the remaining gain in log-likelihood is below this.
-    observer : callable or None
-        Called after every iteration.
+    None if the treewidth is too large, or EM would cost too much. The default support is that of
+    the parameters; ``fix_items`` estimates the network only. By default there are as many
+    iterations as are affordable; EM converges when the remaining gain is below the tolerance.
     """
     support = parameters.q_matrix if q_matrix is None else q_matrix
     tree = TreePosterior.of(parameters, law, support)

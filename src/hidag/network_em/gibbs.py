@@ -27,18 +27,13 @@ def run_lanes(work: Callable[[int, int, int], None], n_rows: int, n_threads: int
 
 @dataclass(frozen=True)
 class NetworkStatistics(SufficientStatistics):
-    """Complete-data sums by the items' sub-states and the latents' parent configurations.
+    """Complete-data sums by the items' sub-states and the latents' parent configurations."""
 
-    Attributes
-    ----------
-    count, sum_x : ndarray, shape (cells of the item layout,)
-        Rows that observed the item, and sums of its columns, by sub-state.
-    families : ndarray, shape (cells of the network layout,)
-        Rows by a latent's parent configuration and own level.
-    """
-
+    # (cells of the item layout,): rows that observed the item, and sums of its
+    # columns, by sub-state
     count: Array
     sum_x: Array
+    # (cells of the network layout,): rows by a latent's parent configuration and own level
     families: Array
 
 
@@ -58,18 +53,10 @@ class NetworkModel:
 
 
 class NetworkSampler:
-    """Latent states of N rows, updated by coordinate-wise Gibbs sweeps.
+    """Latent states (N, K) of N rows, updated by coordinate-wise Gibbs sweeps.
 
-    Parameters
-    ----------
-    data : WorkingData
-    states : ndarray of uint8, shape (N, K)
-        Initial states.
-    seed : int
-    addresses : ndarray of uint64, shape (N,), or None
-        Random streams of the rows; None uses their positions in the table.
-    n_threads : int
-        Changes the running time, never the bits.
+    ``addresses`` (N,) are the rows' random streams, by default their positions in the table.
+    Threads change the running time, never the bits.
     """
 
     def __init__(
@@ -99,14 +86,8 @@ class NetworkSampler:
     ) -> None:
         """Update all rows by Gibbs sweeps, which leave their posterior invariant.
 
-        Parameters
-        ----------
-        model : NetworkModel
-        n_sweeps : int
-        inverse_temperature : float
-            Power of the posterior: 1 samples, large values maximise.
-        sums : ndarray, shape (N, F), or None
-            Receives the sums of the conditional probabilities of each level above 0.
+        The posterior's power 1 samples, large powers maximise. ``sums`` (N, F) receives the sums of
+        the conditional probabilities of each level above 0.
         """
         items, network = model.items, model.network
         theta, partition = items.tables(model.parameters)

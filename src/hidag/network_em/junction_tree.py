@@ -33,22 +33,13 @@ Scope = tuple[int, ...]
 
 @dataclass(frozen=True)
 class CliqueMarginals:
-    """Posterior marginals of the cliques for a block of n rows.
-
-    Attributes
-    ----------
-    cliques : tuple of tuples of int
-    marginals : tuple of ndarray, shape (levels of each latent, n)
-    conditionals : tuple of ndarray, shape (levels of each latent, n)
-        Posterior of each clique's first latent given the others.
-    log_density : ndarray, shape (n,)
-        Without the items' bases.
-    """
+    """Posterior marginals of the cliques for a block of n rows."""
 
     cliques: tuple[Scope, ...]
-    marginals: tuple[Array, ...]
+    marginals: tuple[Array, ...]  # (levels of each latent, n)
+    # (levels of each latent, n): posterior of each clique's first latent given the others
     conditionals: tuple[Array, ...]
-    log_density: Array
+    log_density: Array  # (n,): without the items' bases
 
     def by_state(self, scope: Scope) -> Array:
         """Return the joint posterior of latents that some clique contains, (states, n)."""
@@ -107,25 +98,14 @@ def _align(table: Array, scope: Scope, clique: Scope) -> Array:
 
 @dataclass(frozen=True)
 class TreePosterior:
-    """A junction tree of the items and the network, from an elimination order.
+    """A junction tree of the items and the network, from an elimination order."""
 
-    Attributes
-    ----------
-    parameters : MeasurementParameters
-        In the user's units.
-    law : NetworkLaw
-    cliques : tuple of tuples of int
-        In the order of elimination: the eliminated latent, then its neighbours.
-    items : tuple of tuples of int
-        The latents of each item.
-    evidence : tuple of (tuple of int, ndarray)
-        Additional log factors over latents that some clique contains.
-    """
-
-    parameters: MeasurementParameters
+    parameters: MeasurementParameters  # in the user's units
     law: NetworkLaw
+    # in the order of elimination: the eliminated latent, then its neighbours
     cliques: tuple[Scope, ...]
-    items: tuple[Scope, ...]
+    items: tuple[Scope, ...]  # the latents of each item
+    # additional log factors over latents that some clique contains
     evidence: tuple[tuple[Scope, Array], ...] = ()
 
     @classmethod
@@ -199,13 +179,9 @@ class TreePosterior:
     def iterate_marginals(
         self, data: WorkingData, working: MeasurementParameters
     ) -> Iterator[tuple[slice, CliqueMarginals]]:
-        """Yield row ranges with their clique marginals.
+        """Yield row ranges with their clique marginals, for items on the working scale of the data.
 
-        Parameters
-        ----------
-        data : WorkingData
-        working : MeasurementParameters
-            On the working scale of ``data``; items load on no latents outside ``self.items``.
+        Items load on no latents outside ``self.items``.
         """
         for rows, conditionals, density in self._eliminate(data, working):
             marginals = list(conditionals)

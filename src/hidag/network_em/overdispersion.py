@@ -27,21 +27,13 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class CountDispersion:
-    """Variation of Poisson items given the latents.
+    """Variation of Poisson items given the latents."""
 
-    Attributes
-    ----------
-    items : ndarray of int, shape (n,)
-    ratio : ndarray, shape (n,)
-        Mean of ``(x - mu)^2`` over the mean of ``mu``: about 1 for a Poisson item, NaN without
-        observed cells.
-    p_value : ndarray, shape (n,)
-        One-sided p-value of the score test.
-    """
-
-    items: NDArray[np.intp]
+    items: NDArray[np.intp]  # (n,)
+    # (n,): mean of ``(x - mu)^2`` over the mean of ``mu``: about 1 for a Poisson item, NaN
+    # without observed cells
     ratio: Array
-    p_value: Array
+    p_value: Array  # (n,): one-sided p-value of the score test
 
 
 def count_dispersion(
@@ -54,22 +46,10 @@ def count_dispersion(
     seed: int = 0,
     n_threads: int = 1,
 ) -> CountDispersion:
-    """Return dispersion ratios and score tests of all Poisson items.
+    """Return dispersion ratios and score tests of all Poisson items, in a table (N, J).
 
-    Parameters
-    ----------
-    parameters : MeasurementParameters
-        In the user's units.
-    law : LatentLaw
-    values : ndarray, shape (N, J)
-        NaN cells are missing.
-    weights : ndarray, shape (N,), optional
-        Row weights.
-    sampled : bool, optional
-        Whether latents are drawn from the posterior, once per row, instead of summed out; by
-        default if there are many joint states. Needs a network.
-    seed, n_threads : int
-        Of the draws.
+    With ``sampled`` latents are drawn from the posterior, once per row, instead of summed out; by
+    default if there are many joint states. This needs a network.
     """
     items = np.flatnonzero(
         [family_named(f).overdispersed_alternative is not None for f in parameters.families]

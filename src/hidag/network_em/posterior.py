@@ -69,15 +69,6 @@ def sampled_marginals(
     """Return the posterior probability of each level above 0 by Gibbs sampling, shape (N, F).
 
     The average of the conditional probabilities over sweeps (Rao-Blackwell), latent by latent.
-
-    Parameters
-    ----------
-    parameters : MeasurementParameters
-        In the user's units.
-    law : NetworkLaw
-    values : ndarray, shape (N, J)
-        NaN cells are missing.
-    seed, n_threads : int
     """
     n_sweeps = CONFIG.network_em.averaged_sweeps
     out = np.zeros((len(values), sum(law.space.levels) - law.space.n_latents))
@@ -151,17 +142,7 @@ def _are_listed(law: LatentLaw) -> bool:
 def upper_level_probabilities(
     parameters: MeasurementParameters, law: LatentLaw, values: Array, *, seed: int
 ) -> Array:
-    """Return the posterior probability of each level above 0, shape (N, F), latent by latent.
-
-    Parameters
-    ----------
-    parameters : MeasurementParameters
-    law : LatentLaw
-    values : ndarray, shape (N, R)
-        A column for each response, NaN where it is missing.
-    seed : int
-        Of Gibbs sampling.
-    """
+    """Return the posterior probability of each level above 0, (N, F), given responses (N, R)."""
     if _are_listed(law) or not isinstance(law, NetworkLaw):
         return posterior_marginals(parameters, law, values)
     tree = TreePosterior.of(parameters, law)
@@ -204,10 +185,7 @@ def has_exact_posterior(parameters: MeasurementParameters, law: LatentLaw) -> bo
 def row_log_densities(parameters: MeasurementParameters, law: LatentLaw, values: Array) -> Array:
     """Return the log density of each row of responses (N, R), shape (N,); 0 for empty rows.
 
-    Raises
-    ------
-    SettingError
-        If states cannot be listed and the treewidth is too large.
+    A SettingError is raised if states cannot be listed and the treewidth is too large.
     """
     if _are_listed(law):
         return row_log_likelihood(parameters, law, values)

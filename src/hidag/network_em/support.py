@@ -77,23 +77,14 @@ def screen_loadings(
 
 @dataclass(frozen=True)
 class ItemScores:
-    """Observed-data scores and information of the items' coefficients, averaged over draws.
+    """Observed-data scores and information of the items' coefficients, averaged over draws."""
 
-    Attributes
-    ----------
-    draws : ndarray of uint8, shape (R, N, K)
-        Products of average scores over the first and the second half of the draws estimate the
-        information without Monte Carlo bias.
-    data : WorkingData
-    layout : ItemLayout
-    derivatives : tuple of ndarray
-        Derivatives of natural parameters and log partitions, in the order of the layout.
-    n_threads : int
-    """
-
+    # (R, N, K): products of average scores over the first and the second half of the draws
+    # estimate the information without Monte Carlo bias
     draws: NDArray[np.uint8]
     data: WorkingData
     layout: ItemLayout
+    # derivatives of natural parameters and log partitions, in the order of the layout
     derivatives: tuple[Array, Array]
     n_threads: int = 1
 
@@ -158,22 +149,15 @@ def _make_definite(information: Array) -> Array:
 
 @dataclass(frozen=True)
 class CandidateLoadings:
-    """Quadratic model of the observed-data likelihood in one item's loadings and candidates.
+    """Quadratic model of the observed-data likelihood in one item's loadings and candidates."""
 
-    Attributes
-    ----------
-    columns, latents : ndarray of int64, shape (C,)
-        Main terms, as columns of the loadings, and their latents.
-    beta, gradient : ndarray, shape (1 + C,)
-        Coefficients, the intercept first, and their scores.
-    information : ndarray, shape (1 + C, 1 + C)
-    """
-
+    # (C,): main terms, as columns of the loadings, and their latents
     columns: NDArray[np.int64]
     latents: NDArray[np.int64]
+    # (1 + C,): coefficients, the intercept first, and their scores
     beta: Array
     gradient: Array
-    information: Array
+    information: Array  # (1 + C, 1 + C)
 
     def z_scores(self) -> Array:
         """Return |z| of each loading, shape (C,)."""
@@ -191,15 +175,7 @@ def score_loadings(
 ) -> list[CandidateLoadings]:
     """Return the quadratic models of all items in their loadings and candidate loadings.
 
-    Parameters
-    ----------
-    parameters : MeasurementParameters
-        Those of the draws.
-    draws : ndarray of uint8, shape (R, N, K)
-    data : WorkingData
-    allowed : ndarray of uint8, shape (J, 1 + T)
-        ZERO, PENALISED or FREE for each coefficient.
-    n_threads : int
+    ``draws`` (R, N, K) are from the posterior under the parameters; ``allowed`` is (J, 1 + T).
     """
     layout, terms = ItemLayout.of(parameters), parameters.terms
     screened = screen_loadings(parameters, draws, data, layout)
@@ -246,17 +222,8 @@ def select_loadings(
 ) -> MeasurementParameters:
     """Return parameters with each item's loadings selected on its quadratic model.
 
-    Items whose support does not change keep their coefficients.
-
-    Parameters
-    ----------
-    parameters : MeasurementParameters
-    candidates : list of CandidateLoadings, length J
-    allowed : ndarray of uint8, shape (J, 1 + T)
-    penalty : Penalty
-        Its strength is the cost of a loading.
-    scale : ndarray, shape (J,)
-        Size of a typical coefficient of each item.
+    Items whose support does not change keep their coefficients. A loading costs the strength of the
+    penalty; ``scale`` (J,) are typical coefficients.
     """
     intercept, loadings = parameters.intercept.copy(), parameters.loadings.copy()
     for j, item in enumerate(candidates):

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.config import CONFIG
-from hidag.formatting import plural, shorten
-from hidag.identifiability.findings import join_names
+from hidag.formatting import join_names, plural, shorten
 from hidag.plotting.q_matrix import standardized_loadings
 from hidag.structure.graphs import DAG
 from hidag.structure.knowledge import Knowledge, nonadjacent_pairs

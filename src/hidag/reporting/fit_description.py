@@ -16,8 +16,7 @@ from hidag.fitting.fit_warnings import (
     noiseless_message,
     overdispersion_message,
 )
-from hidag.formatting import plural
-from hidag.identifiability.findings import join_names
+from hidag.formatting import join_names, plural
 from hidag.inference.fitted_rows import NOT_SUMMED, was_weighted
 from hidag.measurement.families import item_type
 from hidag.reporting.content import GOODNESS_OF_FIT, ReportContent

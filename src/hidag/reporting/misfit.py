@@ -10,8 +10,7 @@ from math import isnan, sqrt
 from typing import TYPE_CHECKING, Any
 
 from hidag.diagnostics.goodness_of_fit import LEVEL
-from hidag.formatting import plural
-from hidag.identifiability.findings import join_names
+from hidag.formatting import join_names, plural
 from hidag.inference.result_tables import N_EFFECTIVE
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from hidag.causal.probability_queries import WeightedSample, condition_law
 from hidag.data.rows import describe_rows
 from hidag.diagnostics.goodness_of_fit import LEVEL, FitStatistics, expected_rejections
 from hidag.exceptions import Advice, Message, SettingError
-from hidag.formatting import plural
-from hidag.identifiability.findings import sentence_case
+from hidag.formatting import plural, sentence_case
 from hidag.inference.asymptotic_draws import find_draws_obstacle, try_draw_asymptotic
 from hidag.inference.bootstrap_result import BootstrapResult, unidentified_notes
 from hidag.inference.intervals import MIN_REPLICATES, attainable_level, interval_notes

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hidag.identifiability.certificate import describe_finding, status_mark, verdict_sentences
-from hidag.identifiability.findings import sentence_case
+from hidag.formatting import sentence_case
+from hidag.identifiability.certificate import STATUS_MARKS, describe_finding, verdict_sentences
 from hidag.plotting.convergence import SIZE as TRACE_SIZE
 from hidag.plotting.convergence import plot_trace
 from hidag.plotting.figure import Size, render_png, size_of_q
@@ -177,7 +177,8 @@ def render_report(
             for head, text in verdict_sentences(certificate)
         ],
         conditions=[
-            (status_mark(found), *describe_finding(found), found) for found in certificate.findings
+            (STATUS_MARKS[found.status], *describe_finding(found), found)
+            for found in certificate.findings
         ],
         command=content.command,
         # The digest is that of the text between the tags.

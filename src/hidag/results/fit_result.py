@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from hidag.data.rows import MissingnessPatterns
 from hidag.data.value_checks import read_known_items
 from hidag.exceptions import Advice, SettingError
-from hidag.identifiability.certificate import Certificate
-from hidag.identifiability.fit_certificate import certify_q_matrix, certify_result
+from hidag.identifiability.certificate import Certificate, certify_q_matrix, certify_result
 from hidag.latent.laws import LatentLaw
 from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import MeasurementParameters, Responses

@@ -25,12 +25,11 @@ from hidag.initialization.initializers import (
     WARM_UP,
     fit_own_support,
     generators_of,
+    mostly_binary,
     start_points,
     warm_start,
 )
-from hidag.initialization.levels import with_better_levels
-from hidag.initialization.spectral import mostly_binary
-from hidag.initialization.start_points import StartPoint, spread_law
+from hidag.initialization.start_points import StartPoint, spread_law, with_better_levels
 from hidag.latent.laws import SaturatedLaw, factorise_counts
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.strategy.moves.basin_hopping import hop_between_optima

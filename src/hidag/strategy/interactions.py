@@ -12,8 +12,7 @@ from hidag.em.em import Estimate, LawStep, append_run, normalise_counts, run_em
 from hidag.em.m_step import coefficient_scales, total_penalty
 from hidag.em.support import select_support
 from hidag.initialization.initializers import generators_of, start_points
-from hidag.initialization.levels import with_better_levels
-from hidag.initialization.start_points import StartPoint, spread_law
+from hidag.initialization.start_points import StartPoint, spread_law, with_better_levels
 from hidag.latent.laws import factorise_counts
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hidag.em.design_data import WorkingData
 from hidag.em.m_step import allowed_coefficients, coefficient_scales
 from hidag.em.problem import Schedule
-from hidag.initialization.common_factors import independent_law, network_start
+from hidag.initialization.initializers import independent_law, network_start
 from hidag.latent.laws import NetworkLaw, Parents
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY, Penalty

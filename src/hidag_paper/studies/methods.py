@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from hidag.em.problem import Schedule
-from hidag.fitting.graph_stage import learn_graph
 from hidag.fitting.information_criteria import (
     InformationCriteria,
     criteria_of,
@@ -20,6 +19,7 @@ from hidag.fitting.information_criteria import (
     law_parameters,
     log_number_of_supports,
 )
+from hidag.fitting.stages import learn_graph
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import default_penalty
 from hidag.metrics.model_parts import Parts
@@ -52,7 +52,7 @@ class Rule:
 
     @property
     def resample(self) -> str | Callable[[int], float]:
-        """The setting ``resample`` of `hidag.fitting.graph_stage.GraphSettings`."""
+        """The setting ``resample`` of `hidag.fitting.settings.GraphSettings`."""
         return "expected" if self.rows is None else self.rows
 
 

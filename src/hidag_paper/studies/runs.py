@@ -16,8 +16,8 @@ import numpy as np
 from hidag.em.problem import Schedule
 from hidag.estimator import DCRL
 from hidag.exceptions import HidagWarning, SettingError
-from hidag.fitting.graph_stage import GraphSettings, LearnedGraph, learn_graph
-from hidag.fitting.settings import chosen_penalty, plain_value
+from hidag.fitting.settings import GraphSettings, chosen_penalty, plain_value
+from hidag.fitting.stages import LearnedGraph, learn_graph
 from hidag.metrics.evaluation import evaluate, evaluate_graph
 from hidag.metrics.model_parts import Parts
 from hidag.simulation.designs import ITEM_VARIANTS, Design, design

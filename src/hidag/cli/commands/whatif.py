@@ -402,7 +402,7 @@ def export(
 def _describe_losses(fitted: FitResult, kind: str, *, items: bool) -> list[str]:
     """Return what the export does not show, as sentences."""
     from hidag.causal.exports import items_without_table
-    from hidag.identifiability.findings import join_names
+    from hidag.formatting import join_names
 
     out = []
     n_open = len(fitted.graph.undirected_edges)

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from hidag.em.em import Estimate, LawStep, append_run, normalise_counts, run_em
 from hidag.em.problem import Observer, Schedule
-from hidag.initialization.common_factors import MOST_START_PARENTS
+from hidag.initialization.initializers import MOST_START_PARENTS
 from hidag.initialization.start_points import spread_law
 from hidag.kernels.coordinate_descent import FREE
 from hidag.latent.laws import factorise_counts
