@@ -51,6 +51,9 @@ class MStepConfig:
     descent_sweeps: int = 50
     descent_tolerance: float = 1e-7
     ridge: float = 1e-9  # Relative ridge: states that are almost empty would make systems singular.
+    # Distance of a cell's mean from the ends of its range, where predictors would be infinite: the
+    # log-likelihood of a million rows loses 1e-6 by it.
+    boundary_mean: float = 1e-12
     newton_tolerance: float = 1e-8  # Newton steps end when no coefficient moves by more than this.
     # Smallest dispersion as a share of the item's variance: the likelihood is unbounded at zero.
     min_dispersion_share: float = 1e-4

@@ -1,9 +1,13 @@
-"""M-step: penalised regressions of the items on the latent states, by proximal Newton steps."""
+"""M-step: regressions of the items on the latent states.
+
+Items whose free terms are saturated (G-DINA, DINA, latent classes, one latent) have a closed form:
+the mean of the item in each cell. All others take proximal Newton steps.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +17,7 @@ from hidag.em.design_data import WorkingData, weighted_mean_and_sd
 from hidag.em.e_step import Statistics
 from hidag.kernels.coordinate_descent import FREE, NONNEGATIVE, PENALISED, ZERO, descend
 from hidag.latent.state_space import StateSpace
-from hidag.measurement.families.base import Family, family_named
+from hidag.measurement.families.base import Family, MeanFamily, family_named
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import Penalty
 from hidag.measurement.terms import Terms
@@ -224,6 +228,70 @@ class _ActiveStep:
 
 
 @dataclass(frozen=True)
+class SaturatedCells:
+    """Items whose free terms take as many distinct values over the states as there are terms.
+
+    Any predictors of these cells are possible. Arrays are padded to C cells, the largest number of
+    an item; padded cells have no states and no coefficient.
+    """
+
+    items: NDArray[np.intp]  # (n,): the saturated items
+    others: NDArray[np.intp]  # (J - n,)
+    cells: NDArray[np.intp]  # (n, S): cell of each state, plus C times the position of the item
+    terms: NDArray[np.intp]  # (n, C): free columns of the design, P for padding
+    values: Array  # (n, C, C): the terms in the cells
+    inverse: Array  # (n, C, C): coefficients of the terms from the cells' predictors
+
+    @classmethod
+    def of(cls, design: Array, allowed: NDArray[np.uint8]) -> SaturatedCells:
+        """Return the saturated ones of items with constraints (J, P) on a design (S, P)."""
+        found: dict[bytes, tuple[NDArray[np.intp], NDArray[np.intp], Array]] = {}
+        for row in np.unique(allowed, axis=0):
+            terms = np.flatnonzero(row != ZERO)
+            if (row[terms] != FREE).any():
+                continue
+            distinct, cells = np.unique(design[:, terms], axis=0, return_inverse=True)
+            if len(distinct) == len(terms) == np.linalg.matrix_rank(distinct):
+                found[row.tobytes()] = (terms, cells.ravel(), distinct)
+        items = np.array([j for j, row in enumerate(allowed) if row.tobytes() in found], np.intp)
+        own = [found[allowed[j].tobytes()] for j in items]
+        n_cells = max((len(terms) for terms, _, _ in own), default=1)
+        columns = np.full((len(items), n_cells), design.shape[1])
+        values = np.zeros((len(items), n_cells, n_cells))
+        inverse = np.zeros_like(values)
+        for place, (terms, _, matrix) in enumerate(own):
+            used = slice(len(terms))
+            columns[place, used] = terms
+            values[place, used, used], inverse[place, used, used] = matrix, np.linalg.inv(matrix)
+        shift = n_cells * np.arange(len(items))[:, None]
+        cells = np.array([one for _, one, _ in own], np.intp).reshape(len(items), len(design))
+        others = np.setdiff1d(np.arange(len(allowed)), items)
+        return cls(items, others, cells + shift, columns, values, inverse)
+
+    def maximise(self, family: MeanFamily, beta: Array, sums: Array, counts: Array) -> Array:
+        """Return the items' maximum likelihood coefficients, shape (n, P).
+
+        Means on the boundary of their range get large finite predictors. Cells without rows keep
+        those of ``beta``, (n, P); ``sums`` and ``counts`` are by state, (n, S).
+        """
+        places, shape = self.cells.ravel(), self.terms.shape
+        size = int(np.prod(shape))
+        n_rows = np.bincount(places, counts.ravel(), size).reshape(shape)
+        total = np.bincount(places, sums.ravel(), size).reshape(shape)
+        padded = np.hstack([beta, np.zeros((len(beta), 1))])
+        rows = np.arange(len(beta))[:, None]
+        now = np.einsum("jct,jt->jc", self.values, padded[rows, self.terms])
+        mean = total / np.where(n_rows > 0, n_rows, 1.0)
+        found = family.predictor(family.clip_mean(mean, CONFIG.m_step.boundary_mean))
+        if np.isfinite(floor := family.lowest_predictor):
+            found = np.maximum(found, floor + CONFIG.m_step.floor_margin * abs(floor))
+        found = np.where(n_rows > 0, found, now)
+        padded[:] = 0.0
+        padded[rows, self.terms] = np.einsum("jtc,jc->jt", self.inverse, found)
+        return padded[:, :-1]
+
+
+@dataclass(frozen=True)
 class Basis:
     """Latent states as regressors."""
 
@@ -232,6 +300,7 @@ class Basis:
     products: Array
     # whether terms are products of others, which makes systems ill-conditioned
     collinear: bool = False
+    _cells: dict[bytes, SaturatedCells] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, features: Array, *, collinear: bool = False) -> Basis:
@@ -249,6 +318,13 @@ class Basis:
     def features(self) -> Array:
         """The terms' values, shape (S, T)."""
         return self.design[:, 1:]
+
+    def saturated_cells(self, allowed: NDArray[np.uint8]) -> SaturatedCells:
+        """Return the items among those with constraints (J, P) that have a closed-form M-step."""
+        key = allowed.tobytes()
+        if key not in self._cells:
+            self._cells[key] = SaturatedCells.of(self.design, allowed)
+        return self._cells[key]
 
     def quadratic(self, weights: Array) -> Array:
         """Return ``design' diag(w) design`` for each row of weights, shape (J, P, P)."""
@@ -288,6 +364,27 @@ class _Regressions:
         if np.isfinite(self.family.lowest_predictor):
             value[eta.min(axis=1) < self.family.lowest_predictor] = -np.inf
         return value
+
+    def update(self, beta: Array) -> Array:
+        """Return coefficients with at least the same objectives; the maximum of saturated items."""
+        if not isinstance(self.family, MeanFamily):
+            return self.newton_step(beta)
+        cells = self.basis.saturated_cells(self.allowed)
+        if len(cells.items) == 0:
+            return self.newton_step(beta)
+        out = np.empty_like(beta)
+        items = cells.items
+        out[items] = cells.maximise(self.family, beta[items], self.sums[items], self.counts[items])
+        if len(cells.others):
+            out[cells.others] = self._subset(cells.others).newton_step(beta[cells.others])
+        return out
+
+    @property
+    def in_closed_form(self) -> bool:
+        """Whether one update maximises: no item needs Newton steps or has other parameters."""
+        if not isinstance(self.family, MeanFamily) or self.family.has_dispersion:
+            return False
+        return len(self.basis.saturated_cells(self.allowed).others) == 0
 
     def newton_step(self, beta: Array) -> Array:
         """Return coefficients after a damped proximal Newton step; no item's objective falls."""
@@ -413,8 +510,8 @@ def run_m_step(
             penalty,
             scale[items],
         )
-        for _ in range(n_newton):
-            updated = regressions.newton_step(beta[items])
+        for _ in range(1 if regressions.in_closed_form else n_newton):
+            updated = regressions.update(beta[items])
             change = np.abs(updated - beta[items]).max() if len(items) else 0.0
             beta[items] = updated
             auxiliary = regressions.auxiliary
