@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hidag.causal import average_effects, what_if
-from hidag.causal.unidentified_effects import NOT_IDENTIFIED
+from hidag.causal.interventions import NOT_IDENTIFIED
 from hidag.cli.app import app
 from hidag.fitting.information_criteria import states_known
 from hidag.inference import draw_asymptotic

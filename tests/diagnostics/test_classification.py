@@ -93,7 +93,7 @@ def chain_of(n_latents: int):
 def test_consistency_with_more_profiles_than_rows_matches_two_tables(
     most_listed, missing, monkeypatch
 ):
-    monkeypatch.setattr("hidag.diagnostics.assignment.MAX_STATES", most_listed)
+    monkeypatch.setattr("hidag.diagnostics.classification.MAX_STATES", most_listed)
     result = chain_of(9)
     rng = np.random.default_rng(3)
     states = result.law.sample(4000, rng)

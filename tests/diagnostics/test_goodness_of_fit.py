@@ -13,8 +13,11 @@ from scipy.stats import chi2, norm
 
 from hidag import DCRL
 from hidag.diagnostics import fit_statistics, person_fit
-from hidag.diagnostics.goodness_of_fit import compute_criteria, untested_pairs_note
-from hidag.diagnostics.predictive_checks import run_predictive_checks
+from hidag.diagnostics.goodness_of_fit import (
+    compute_criteria,
+    run_predictive_checks,
+    untested_pairs_note,
+)
 from hidag.fitting.information_criteria import log_number_of_q
 from hidag.inference.information.free_parameters import FreeParameters
 from hidag.results import reorder_items

@@ -20,8 +20,7 @@ from hidag.diagnostics.moment_tests import (
     chi_square,
     drop_constant,
 )
-from hidag.inference.information.free_parameters import FreeParameters
-from hidag.inference.information.row_scores import row_scores
+from hidag.inference.information.free_parameters import FreeParameters, row_scores
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters
 

@@ -23,8 +23,7 @@ from hidag.diagnostics.moment_tests import (
 from hidag.diagnostics.pair_residuals import compute_pair_residuals
 from hidag.exceptions import DataError
 from hidag.inference.fitted_rows import weighted_sample
-from hidag.inference.information.free_parameters import FreeParameters
-from hidag.inference.information.row_scores import row_scores
+from hidag.inference.information.free_parameters import FreeParameters, row_scores
 
 from ..fitted_models import columns_of, drawn, moved, two_latents
 

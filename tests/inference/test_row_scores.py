@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from hidag.identifiability import ResponseModel
-from hidag.inference.information.free_parameters import FreeParameters
+from hidag.inference.information.free_parameters import FreeParameters, row_scores
 from hidag.inference.information.observed_information import observed_information
-from hidag.inference.information.row_scores import row_scores
 
 from ..fitted_models import drawn, moved, two_latents
 

@@ -10,15 +10,13 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.causal.interventions import InterventionModel
-from hidag.causal.item_outcomes import Outcome, expected_outcomes
+from hidag.causal.interventions import NOT_IDENTIFIED, InterventionModel
 from hidag.causal.possible_parents import MAX_PARENT_SETS, enumerate_parent_sets
-from hidag.causal.unidentified_effects import NOT_IDENTIFIED
+from hidag.causal.probability_queries import Outcome, expected_outcomes
 from hidag.exceptions import Advice, Message, Setting, SettingError
 from hidag.formatting import join_names
-from hidag.inference.asymptotic_draws import AsymptoticDraws
+from hidag.inference.asymptotic_draws import NO_INTERVAL, AsymptoticDraws, Perturbations
 from hidag.inference.bootstrap_result import BootstrapResult
-from hidag.inference.information.expected_information import NO_INTERVAL, Perturbations
 from hidag.inference.intervals import LEVEL, attainable_level, check_level, range_interval
 from hidag.results import FitResult, as_result
 from hidag.structure.graphs import CPDAG, DAG
@@ -40,31 +38,25 @@ class AverageEffects:
     causes : tuple of str, length C
     effects : tuple of str, length E
         Latents (expected level), then items (mean, or probability of a category).
-    n_latents : int
-        Number of latents among the effects.
-    low, high : ndarray, shape (C, E)
+    n_latents : int, number of latents among the effects
+    low, high : arrays (C, E)
         Bounds over the sets of parents that the graph allows; equal where it allows one. NaN where
         cause and effect are the same latent, and where the effect is not identified: see
-        :mod:`hidag.causal.unidentified_effects`.
-    n_parent_sets : tuple of int, length C
-        Sets of parents of each cause in the equivalence class.
-    ruled_out : tuple of float, length C
+        :class:`hidag.causal.interventions.PositivityCheck`.
+    n_parent_sets : tuple of int, sets of parents of each cause in the equivalence class
+    ruled_out : tuple of float
         Largest share of the population that an intervention on the cause moves into states ruled
-        out by prerequisites.
-    lower, upper : ndarray, shape (C, E), or None
+        out.
+    lower, upper : arrays (C, E) or None
         Interval for the true effect. NaN also where the effect depends on parameters that are not
-        locally identified: see :mod:`hidag.inference.information.expected_information`.
+        locally identified: see :mod:`hidag.inference.asymptotic_draws`.
     level, requested_level : float
         Confidence level of the intervals; few replicates reach less than requested.
-    n_replicates : int
-        Replicates behind the intervals.
-    graph_fixed : bool
-        Whether all replicates used the graph of the fit.
-    missing_interval_reason : str or Message or None
-        Reason why some effects have no interval.
+    n_replicates : int, replicates behind the intervals
+    graph_fixed : bool, whether all replicates used the graph of the fit
+    missing_interval_reason : str or Message or None, why some effects have no interval
     truncated : tuple of str
-        Causes with more sets of parents than were examined, in the fit or in a replicate; their
-        bounds may be too narrow.
+        Causes with more sets of parents than were examined; their bounds may be too narrow.
     """
 
     causes: tuple[str, ...]
@@ -182,29 +174,25 @@ def average_effects(
 ) -> AverageEffects:
     """Return the average effect of raising each latent from its lowest to its highest level.
 
-    Where the graph leaves the parents of a latent open, effects have bounds over all possible
-    sets of parents. With replicates there is an interval for the true effect, wherever it lies
-    between the bounds: see :func:`hidag.inference.intervals.range_interval`.
+    Where the graph leaves the parents of a latent open, effects have bounds over all possible sets
+    of parents. With replicates there is an interval for the true effect, wherever it lies between
+    the bounds: see :func:`hidag.inference.intervals.range_interval`.
 
     Parameters
     ----------
     result : FitResult or DCRL
-    causes : sequence of str, optional
-        All latents by default.
-    items : bool
-        Whether to include effects on items.
-    graph : CPDAG or DAG, optional
-        Causal graph; the fitted one by default.
+    causes : sequence of str, optional, all latents by default
+    items : bool, whether to include effects on items
+    graph : CPDAG or DAG, optional, causal graph; the fitted one by default
     replicates : BootstrapResult or iterable of FitResult, optional
         A bootstrap of ``result``, or fits of the same model to other samples with latents and
-        levels in the same order, such as :func:`hidag.inference.asymptotic_draws.draw_asymptotic`.
-        With such draws, effects that depend on parameters without information have no interval.
+        levels in the same order, such as :func:`hidag.inference.draw_asymptotic`. With such draws,
+        effects that depend on parameters without information have no interval.
     fix_graph : bool
         Whether replicates use the graph of ``result``. Otherwise each uses its own, and the
         intervals include the uncertainty of the graph.
     level : float
-    limit : int
-        Largest number of sets of parents for each cause.
+    limit : int, largest number of sets of parents for each cause
     """
     fitted = as_result(result)
     check_level(level)
@@ -268,11 +256,9 @@ def average_effects(
 
 def _check_replicate(other: FitResult, fitted: FitResult) -> None:
     if other.latent_names != fitted.latent_names or other.item_names != fitted.item_names:
+        reason = "{setting} must have the latents and items of the fit in the same order"
         raise SettingError(
-            "replicate-mismatch",
-            "{setting} must have the latents and items of the fit in the same order",
-            advice="align them first",
-            setting=Setting("replicates"),
+            "replicate-mismatch", reason, advice="align them first", setting=Setting("replicates")
         )
 
 

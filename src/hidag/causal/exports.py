@@ -1,9 +1,8 @@
 """Exports of a fit as a Bayesian network: BIF, DOT, GML and dowhy's graph format.
 
-These formats hold one DAG. Where directions are open, the network is over one member of the
-equivalence class, the one of the fitted law if it has one. Conditional queries have the same answer
-in all members; interventions may not. Where the fitted law does not factorise over the graph, the
-tables are those of the closest law that does, and a warning and a comment in the text say so.
+These formats hold one DAG: where directions are open, one member of the equivalence class, that of
+the fitted law if it has one. Where the fitted law does not factorise over the graph, the tables are
+those of the closest law that does, and a warning and a comment in the text say so.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.causal.item_outcomes import item_states, log_density
-from hidag.causal.probability_queries import N_DRAWS, factorise_over_dag
+from hidag.causal.probability_queries import N_DRAWS, factorise_over_dag, item_states, log_density
 from hidag.exceptions import Advice, HidagWarning, Message, Setting
 from hidag.latent.laws import NetworkLaw, SaturatedLaw
 from hidag.measurement.families import item_type
@@ -54,10 +52,7 @@ def network_law(result: FitResult) -> NetworkLaw:
 
 
 def total_variation(result: FitResult, network: NetworkLaw) -> float:
-    """Return the total variation distance between the fitted law and a network.
-
-    A sum over joint states; beyond 2^20 of them a mean over 200,000 draws with a fixed seed.
-    """
+    """Return the total variation distance between the fitted law and a network."""
     law = result.law
     if law is network:
         return 0.0
@@ -79,32 +74,19 @@ def _log_probabilities(law: NetworkLaw, states: NDArray[np.integer]) -> Array:
 
 @dataclass(frozen=True)
 class Node:
-    """A variable of the network.
-
-    Attributes
-    ----------
-    name : str
-    states : tuple of str
-    parents : tuple of int
-        Positions of its parents among the nodes.
-    table : ndarray, shape (levels of the parents..., number of states)
-    is_latent : bool
-    """
+    """A variable of the network."""
 
     name: str
     states: tuple[str, ...]
-    parents: tuple[int, ...]
-    table: Array
+    parents: tuple[int, ...]  # their positions among the nodes
+    table: Array  # (levels of the parents..., number of states)
     is_latent: bool
 
 
 def network_nodes(
     result: FitResult, *, items: bool = False, law: NetworkLaw | None = None
 ) -> list[Node]:
-    """Return the latents and, on request, the items that have a table.
-
-    ``law`` is ``network_law(result)``, if it was already computed.
-    """
+    """Return the latents and, on request, the items that have a table."""
     law = network_law(result) if law is None else law
     out = [
         Node(name, tuple(map(str, range(m))), causes, table, True)
@@ -146,10 +128,7 @@ def _possible_values(family: str) -> tuple[float, ...]:
 
 
 def plain_names(names: Sequence[str]) -> list[str]:
-    """Return unique names of letters, digits, points, - and _, as similar as possible.
-
-    They also differ when case is ignored, as pgmpy does.
-    """
+    """Return names of letters, digits, points, - and _, unique when case is ignored (pgmpy)."""
     out: dict[str, str] = {}
     for name in names:
         plain = re.sub(r"[^A-Za-z0-9_.-]", "_", name) or "_"
@@ -190,15 +169,9 @@ def _prepare_export(result: FitResult, items: bool) -> tuple[list[Node], Message
 def to_bif(result: FitResult | DCRL, *, items: bool = False) -> str:
     """Return the Bayesian Interchange Format: variables, states and conditional tables.
 
-    Names of variables and states are reduced to letters, digits, points, - and _, and made unique
-    when case is ignored. Comments list the renamed variables, and say whether the tables are not
-    those of the fitted law.
-
-    Parameters
-    ----------
-    result : FitResult or DCRL
-    items : bool
-        Whether to include the items that have a table; comments list the others.
+    Names are reduced to letters, digits, points, - and _, and made unique when case is ignored.
+    Comments list the renamed variables, items left out because their table is too large, and say
+    whether the tables are not those of the fitted law.
     """
     fitted = as_result(result)
     nodes, note = _prepare_export(fitted, items)
@@ -239,8 +212,7 @@ def _numbers(row: Array) -> str:
 def to_gml(result: FitResult | DCRL, *, items: bool = False) -> str:
     """Return GML whose nodes have their states and, as JSON, parents and conditional tables.
 
-    Leaves out the items in :func:`items_without_table`. The graph's ``comment`` says whether the
-    tables are not those of the fitted law.
+    The graph's ``comment`` says whether the tables are not those of the fitted law.
     """
     fitted = as_result(result)
     nodes, note = _prepare_export(fitted, items)
@@ -262,8 +234,7 @@ def to_gml(result: FitResult | DCRL, *, items: bool = False) -> str:
 def to_dot(result: FitResult | DCRL, *, items: bool = False) -> str:
     """Return Graphviz text of the fitted graph, with conditional tables in the nodes' tooltips.
 
-    Undirected edges have no arrow head, as in ``result.graph.to_dot()``; the tables are over one
-    member. Leaves out the items in :func:`items_without_table`. A comment says whether the tables
+    Undirected edges have no arrow head; the tables are over one member. A comment says whether they
     are not those of the fitted law.
     """
     fitted = as_result(result)
@@ -303,9 +274,8 @@ def _quoted(text: str) -> str:
 def to_dowhy(result: FitResult | DCRL, *, items: bool = True) -> str:
     """Return GML text of one DAG for dowhy's ``CausalModel(graph=...)``.
 
-    Pass the latents to dowhy as columns of the data (posterior means or sampled states); items are
-    children of their latents. GML rather than Graphviz text, because dowhy reads it without further
-    packages and keeps all names.
+    Pass the latents to dowhy as columns of the data (posterior means or sampled states). GML,
+    because dowhy reads it without further packages and keeps all names.
     """
     fitted = as_result(result)
     names = list(fitted.latent_names)
@@ -323,10 +293,7 @@ def to_dowhy(result: FitResult | DCRL, *, items: bool = True) -> str:
 
 
 def _escape_gml(name: str) -> str:
-    """Return a name with all but letters, digits, blanks, - and _ as GML entities.
-
-    dowhy guesses from the text whether it is a file name, Graphviz or GML.
-    """
+    """Return a name as GML entities, because dowhy guesses the format from the text."""
     return re.sub(r"[^A-Za-z0-9 _-]", lambda found: f"&#{ord(found[0])};", name)
 
 

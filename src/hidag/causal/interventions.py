@@ -8,30 +8,32 @@ for each set of parents that the directions allow.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.causal.item_outcomes import (
-    Outcome,
-    expected_outcomes,
-    item_likelihood,
-    tabulate_outcomes,
-)
 from hidag.causal.possible_parents import MAX_PARENT_SETS, enumerate_parent_sets
 from hidag.causal.probability_queries import (
     ConditionedLaw,
+    JointTable,
+    Outcome,
     WeightedSample,
     condition_after_intervention,
     condition_law,
+    expected_outcomes,
     factorise_over_dag,
+    intervene,
+    item_likelihood,
+    law_factors,
+    tabulate_outcomes,
 )
-from hidag.causal.unidentified_effects import NOT_IDENTIFIED, PositivityCheck, Unidentified
 from hidag.exceptions import DataError, Message, Setting, SettingError
+from hidag.fitting.information_criteria import states_known
 from hidag.fitting.settings import checked_count
 from hidag.formatting import join_names
 from hidag.latent.junction_tree import Factor, indicator
@@ -43,6 +45,99 @@ if TYPE_CHECKING:
     from hidag.estimator import DCRL
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+#: Reason in tables for a missing value.
+NOT_IDENTIFIED = "not identified: depends on states that prerequisites rule out"
+#: Smaller shares of the population are rounding errors.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Unidentified:
+    """Outcomes of an intervention that are not identified."""
+
+    share: float  # of the population that is moved into states ruled out by prerequisites
+    latents: Mask  # (K,)
+    outcomes: Mask  # (O,)
+
+
+class PositivityCheck:
+    """Finds outcomes of interventions that are not identified because states are ruled out.
+
+    Setting a skill to 1 in the whole population also sets it in people without its prerequisites.
+    No such person was observed (a violation of positivity), so the data do not identify their other
+    latents and items. Two kinds of outcome stay identified: latents that do not descend from the
+    intervention, and items whose coefficients are determined by states that do occur.
+    """
+
+    def __init__(self, result: FitResult, outcomes: Sequence[Outcome]) -> None:
+        self.levels = result.law.space.levels
+        self.outcomes = tuple(outcomes)
+        self.ruled_out = result.ruled_out
+        if self.ruled_out is None:
+            return
+        known = states_known(result)
+        # States (S,) in which an item's distribution is not determined by states that occur.
+        self._unknown_states = {
+            name: ~known[:, result.responses.item == j].all(axis=1)
+            for j, name in enumerate(result.item_names)
+        }
+
+    def find(
+        self,
+        law: NetworkLaw,
+        do: Mapping[int, int],
+        likelihoods: Sequence[Factor] = (),
+        given: Iterable[int | str] = (),
+    ) -> Unidentified:
+        """Return the outcomes of an intervention that are not identified.
+
+        ``law`` is that before the intervention, over the causal DAG. ``given`` is evidence observed
+        after the intervention (latents by index, items by name), with its ``likelihoods``.
+        """
+        n_latents, n_outcomes = len(self.levels), len(self.outcomes)
+        latents, outcomes = np.zeros(n_latents, dtype=bool), np.zeros(n_outcomes, dtype=bool)
+        if self.ruled_out is None or not do:
+            return Unidentified(0.0, latents, outcomes)
+        after = intervene(law, do)
+        share = float(np.asarray(after.probabilities)[self.ruled_out].sum())
+        shares = JointTable.of([*law_factors(after), *likelihoods], self.levels).table
+        graph = nx.DiGraph()
+        graph.add_nodes_from(range(n_latents))
+        graph.add_edges_from((a, k) for k, causes in enumerate(law.parents) for a in causes)
+        latents[:] = [
+            k not in do and self._reaches_ruled_out(shares, nx.ancestors(graph, k))
+            for k in range(n_latents)
+        ]
+        items = self._unidentified_items(shares, latents)
+        given = tuple(given)
+        if any(items[one] if isinstance(one, str) else latents[one] for one in given):
+            # The likelihood of this evidence is itself not identified, nor is what follows from it.
+            latents[:] = [k not in do for k in range(n_latents)]
+            latents[[one for one in given if not isinstance(one, str)]] = False
+            items = self._unidentified_items(shares, latents)
+        outcomes[:] = [items[one.item] for one in self.outcomes]
+        return Unidentified(share, latents, outcomes)
+
+    def _reaches_ruled_out(self, shares: Array, ancestors: set[int]) -> bool:
+        """Return whether ancestors of a latent are in a joint state that is ruled out.
+
+        All ancestors: where others than the parents never vary, data cannot show that they are
+        irrelevant.
+        """
+        assert self.ruled_out is not None
+        others = tuple(a for a in range(len(self.levels)) if a not in ancestors)
+        never = self.ruled_out.reshape(self.levels).all(axis=others)
+        return bool(shares.sum(axis=others)[never].sum() > _ROUNDING)
+
+    def _unidentified_items(self, shares: Array, latents: Mask) -> dict[str, bool]:
+        return {
+            one.item: bool(
+                latents[list(one.latents)].any()
+                or shares.ravel()[self._unknown_states[one.item]].sum() > _ROUNDING
+            )
+            for one in self.outcomes
+        }
 
 
 @dataclass(frozen=True)
@@ -53,26 +148,19 @@ class WhatIfResult:
     ----------
     latent_names : tuple of str
     do, given : mapping from name to value
-    outcomes : tuple of Outcome
-        Quantities of the items, in the order of the columns below.
-    latents_before : tuple of K arrays, shape (M_k,)
-        Probabilities of each latent's levels given the evidence, without the intervention: from
-        the fitted law, or with an intervention from its factorisation over the graph.
-    latents_after : tuple of K arrays, shape (C, M_k)
+    outcomes : tuple of Outcome, quantities of the items, in the order of the columns below
+    latents_before : tuple of K arrays (M_k,)
+        Probabilities of each latent's levels given the evidence, without the intervention: from the
+        fitted law, or with an intervention from its factorisation over the graph.
+    latents_after : tuple of K arrays (C, M_k)
         After the intervention, one row for each possible set of parents of the targets.
-    items_before : ndarray, shape (O,)
-    items_after : ndarray, shape (C, O)
-    shares : tuple of float, length C, or None
-        Share of the DAGs of the equivalence class with each set of parents; None where they are
-        too many to count.
-    complete : bool
-        Whether the rows cover all possible sets of parents.
-    exact : bool
-        False where the graph is so dense that probabilities come from a sample.
+    items_before, items_after : arrays (O,) and (C, O)
+    shares : tuple of float or None, share of the DAGs with each set of parents, if counted
+    complete : bool, whether the rows cover all possible sets of parents
+    exact : bool, False where the graph is so dense that probabilities come from a sample
     ruled_out : tuple of float, length C
         Share of the population that the intervention moves into states ruled out by prerequisites.
-        Values that depend on these people are not identified and NaN: see
-        :mod:`hidag.causal.unidentified_effects`.
+        Values that depend on these people are not identified and NaN: see :class:`PositivityCheck`.
     """
 
     latent_names: tuple[str, ...]
@@ -156,32 +244,20 @@ def _row(kind: str, name: str, what: str, before: float, low: float, high: float
 class InterventionModel:
     """A fit prepared for many queries; intermediate results are cached.
 
-    Parameters
-    ----------
-    result : FitResult
-    graph : CPDAG or DAG, optional
-        Causal graph over the latents of the fit; the fitted one by default. A graph with more
-        directed edges allows fewer sets of parents.
-    limit : int
-        Largest number of sets of parents.
+    ``graph`` is the causal graph, the fitted one by default, ``limit`` the largest number of sets
+    of parents.
     """
 
     def __init__(
-        self,
-        result: FitResult,
-        *,
-        graph: CPDAG | DAG | None = None,
-        limit: int = MAX_PARENT_SETS,
+        self, result: FitResult, *, graph: CPDAG | DAG | None = None, limit: int = MAX_PARENT_SETS
     ) -> None:
         self.result = result
         self.limit = checked_count("limit", limit)
         chosen = result.graph if graph is None else graph
         if not isinstance(chosen, (CPDAG, DAG)):
+            reason = "{setting} must be a CPDAG or a DAG, got {kind}"
             raise SettingError(
-                "wrong-type",
-                "{setting} must be a CPDAG or a DAG, got {kind}",
-                setting=Setting("graph"),
-                kind=type(chosen).__name__,
+                "wrong-type", reason, setting=Setting("graph"), kind=type(chosen).__name__
             )
         if chosen.names != result.latent_names:
             raise SettingError(
@@ -244,12 +320,8 @@ class InterventionModel:
                 )
             k = _latent_index(name, names)
             if k in out:
-                raise SettingError(
-                    "repeated-latent",
-                    "{latent} is set twice, by name and by index",
-                    advice="set it once",
-                    latent=names[k],
-                )
+                reason = "{latent} is set twice, by name and by index"
+                raise SettingError("repeated-latent", reason, advice="set it once", latent=names[k])
             out[k] = _parse_level(names[k], level, self.result.law.space.levels[k])
         return out
 
@@ -279,14 +351,7 @@ class InterventionModel:
     def query(
         self, do: Mapping[Any, Any] | None = None, given: Mapping[Any, Any] | None = None
     ) -> WhatIfResult:
-        """Return predictions after an intervention, given observed values.
-
-        Parameters
-        ----------
-        do : mapping from latent to level, optional
-        given : mapping from latent or item to value, optional
-            Observed after the intervention, if there is one.
-        """
+        """Return predictions as :func:`what_if` does."""
         given = {} if given is None else given
         targets, evidence = self.parse_do({} if do is None else do), self.parse_given(given)
         names, levels = self.result.latent_names, self.result.law.space.levels
@@ -353,36 +418,26 @@ def what_if(
     """Return predictions after an intervention (``do``), given observed values (``given``).
 
     Where the graph leaves directions open there is one answer for each set of parents that the
-    targets have in the equivalence class (IDA); ``rows()`` gives the bounds over them.
+    targets have in the equivalence class (IDA); ``rows()`` gives the bounds over them. For example,
+    ``what_if(result, do={"Z1": 1}).latent("Z2")``.
 
     Parameters
     ----------
     result : FitResult or DCRL
-    do : mapping from latent to level, optional
-        Latents by name or index.
+    do : mapping from latent, by name or index, to level, optional
     given : mapping from latent or item to value, optional
         Observed after the intervention, if there is one.
-    graph : CPDAG or DAG, optional
-        Causal graph; the fitted one by default.
-    limit : int
-        Largest number of sets of parents.
-
-    Examples
-    --------
-    ``what_if(result, do={"Z1": 1}).latent("Z2")``
-
-    ``what_if(result, given={"Z2": 0, "item_3": 1}).rows()``
+    graph : CPDAG or DAG, optional, causal graph; the fitted one by default
+    limit : int, largest number of sets of parents
     """
     return InterventionModel(as_result(result), graph=graph, limit=limit).query(do, given)
 
 
 def _check_mapping(query: Any, setting: str) -> None:
     if not isinstance(query, Mapping):
+        reason = "{setting} must be a mapping such as {{'Z1': 1}}, got {kind}"
         raise SettingError(
-            "wrong-type",
-            "{setting} must be a mapping such as {{'Z1': 1}}, got {kind}",
-            setting=Setting(setting),
-            kind=type(query).__name__,
+            "wrong-type", reason, setting=Setting(setting), kind=type(query).__name__
         )
 
 
@@ -416,11 +471,6 @@ def _parse_number(name: str, value: Any) -> float:
 def _parse_level(name: str, value: Any, n_levels: int) -> int:
     number = _parse_number(name, value)
     if not (number.is_integer() and 0 <= number < n_levels):
-        raise SettingError(
-            "invalid-level",
-            "{latent}={value} is not a level of {latent}: its levels are 0 to {highest}",
-            latent=name,
-            value=value,
-            highest=n_levels - 1,
-        )
+        reason = "{latent}={value} is not a level of {latent}: its levels are 0 to {highest}"
+        raise SettingError("invalid-level", reason, latent=name, value=value, highest=n_levels - 1)
     return int(number)

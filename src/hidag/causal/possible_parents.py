@@ -1,8 +1,7 @@
 """Sets of parents that latents may have in the DAGs of a Markov equivalence class.
 
-The effect of an intervention depends on the DAG only through the parents of the latents intervened
-on, so one DAG for each set of parents suffices (Maathuis, Kalisch and Bühlmann 2009). With several
-latents it depends on the parents of all of them jointly (Nandy, Maathuis and Richardson 2017).
+The effect of an intervention depends on the DAG only through the parents of the targets jointly
+(Maathuis, Kalisch and Bühlmann 2009; Nandy, Maathuis and Richardson 2017): one DAG for each set.
 """
 
 from __future__ import annotations
@@ -30,21 +29,11 @@ MAX_PARENT_SETS = 512
 
 @dataclass(frozen=True)
 class ParentSets:
-    """Different sets of parents of the targets, all of them or the first ones found.
+    """Different sets of parents of the targets, all of them or the first ones found."""
 
-    Attributes
-    ----------
-    dags : tuple of DAG
-        One member of the equivalence class for each set.
-    n_members : tuple of int, or None
-        Members with each set; None where they were not counted.
-    complete : bool
-        Whether there are no other sets.
-    """
-
-    dags: tuple[DAG, ...]
-    n_members: tuple[int, ...] | None
-    complete: bool
+    dags: tuple[DAG, ...]  # one member of the equivalence class for each set
+    n_members: tuple[int, ...] | None  # with each set; None where they were not counted
+    complete: bool  # whether there are no other sets
 
     @property
     def shares(self) -> tuple[float, ...] | None:
@@ -61,18 +50,7 @@ def enumerate_parent_sets(
     limit: int = MAX_PARENT_SETS,
     count_members: bool = True,
 ) -> ParentSets:
-    """Return the sets of parents that the targets have in the members of a graph.
-
-    Parameters
-    ----------
-    graph : CPDAG
-    targets : sequence of int
-        The latents intervened on.
-    limit : int
-        Largest number of sets.
-    count_members : bool
-        Whether to count the members with each set.
-    """
+    """Return at most ``limit`` sets of parents that the targets have in the members of a graph."""
     member = graph.to_dag()  # raises if the graph has no member
     start = apply_meek_rules(MixedGraph.from_adjacency(graph.adjacency))
     colliders = find_v_structures(MixedGraph.from_adjacency(member.adjacency))
@@ -118,10 +96,7 @@ def _branches(
 
 
 def _cliques(graph: MixedGraph, inside: int) -> Iterator[int]:
-    """Yield the cliques inside a set of variables as bit masks, the empty one first.
-
-    Two parents that are not adjacent would be a new collider.
-    """
+    """Yield the cliques inside a set of variables as bit masks, the empty one first."""
     yield 0
     for v in bits(inside):
         later = inside & ~((1 << (v + 1)) - 1) & graph.adjacent(v)

@@ -16,10 +16,10 @@ from hidag.cli.console import say
 from hidag.cli.folders import FIT_SIGN, Writer, is_one_of
 from hidag.cli.messages import render
 from hidag.data.readers import find_part
+from hidag.diagnostics.goodness_of_fit import CHECK_COLUMNS
 from hidag.diagnostics.item_fit import COLUMNS as ITEM_COLUMNS
 from hidag.diagnostics.pair_residuals import COLUMNS as PAIR_COLUMNS
 from hidag.diagnostics.person_fit_statistics import COLUMNS as PERSON_COLUMNS
-from hidag.diagnostics.predictive_checks import COLUMNS as CHECK_COLUMNS
 from hidag.exceptions import FileError, HidagError
 from hidag.formatting import plural
 from hidag.inference.bootstrap import remove_refits

@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from hidag.data.rows import describe_empty_rows, nonempty_rows
-from hidag.diagnostics.assignment import Assignment, assign_rows, most_probable_levels
+from hidag.diagnostics.goodness_of_fit import max_state_entropy
+from hidag.em.posterior import state_posteriors
 from hidag.exceptions import PYTHON_STYLE, DataError, Message, Setting, Style
 from hidag.formatting import plural
-from hidag.inference.fitted_rows import was_weighted
+from hidag.inference.fitted_rows import canonical_rows, draw_responses
+from hidag.inference.information.posterior_tables import MAX_STATES
 from hidag.inference.result_tables import Table
-from hidag.network_em.posterior import has_exact_posterior
+from hidag.network_em.junction_tree import TreePosterior
+from hidag.network_em.posterior import draw_listed_states, has_exact_posterior, level_probabilities
 from hidag.results import FitResult, as_result
 
 if TYPE_CHECKING:
@@ -24,10 +27,201 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-
+#: Consistency and its kappa.
+Agreement = tuple[float, float]
+#: Profiles with a smaller share of pairs have one row at most, and say nothing of consistency.
+MIN_PAIR_SHARE = 1e-6
+#: Rows of replicate tables: the standard error of a consistency of .95 is then .002, of .6 .005.
+MIN_REPLICATE_ROWS = 10_000
+#: With a larger share of rows that may be alone in their profile, consistency from pairs of rows
+#: would be biased downwards by up to about this share.
+MAX_SINGLETON_SHARE = 0.05
+#: Replicate tables have a fixed seed, so that the same rows have the same consistency.
+SEED = 0
+FEW_ROWS = "there are few rows for so many joint states"
+_UNKNOWN = float("nan")
 #: Name of the row of ``Classification.quality`` about whole profiles.
 ALL_LATENTS = "(profile)"
 QUALITY_COLUMNS = ("latent", "accuracy", "consistency", "kappa", "entropy", "n_rows")
+
+
+class PosteriorSums:
+    """Sums of posteriors over the rows assigned to each category of several classifications."""
+
+    def __init__(self, n_classifications: int) -> None:
+        self._sums: list[dict[int, Any]] = [{} for _ in range(n_classifications)]
+        self._squares: Any = 0.0
+        self.uncertainty = 0.0
+
+    def add(self, assigned: Sequence[NDArray[np.integer]], posterior: Array) -> None:
+        """Add rows by their categories (n,) in each classification and posteriors (n, S)."""
+        for sums, categories in zip(self._sums, assigned, strict=True):
+            for category in np.unique(categories).tolist():
+                more = posterior[categories == category].sum(axis=0)
+                sums[category] = sums.get(category, 0.0) + more
+        self._squares = self._squares + np.einsum("ns,ns->s", posterior, posterior)
+        self.uncertainty -= float(xlogy(posterior, posterior).sum())
+
+    def singleton_share(self) -> float:
+        """Return the share of rows that may be alone in their profile, at most one per profile.
+
+        Consistency of such a profile would come from rows with little posterior mass there.
+        """
+        if not self._sums[-1]:
+            return 0.0
+        mass = np.sum(list(self._sums[-1].values()), axis=0)
+        return float(np.minimum(mass, 1.0).sum() / mass.sum())
+
+    def consistency(self, place: int) -> Agreement:
+        """Return the probability that two tables lead to the same assignment, and Cohen's kappa.
+
+        Within each profile it is the share of pairs of different rows with the same assignment. NaN
+        where no profile has two rows.
+        """
+        sums = list(self._sums[place].values())
+        mass, same = np.zeros_like(self._squares), -self._squares
+        for own in sums:
+            mass, same = mass + own, same + own**2
+        pairs = mass**2 - self._squares
+        known = pairs > MIN_PAIR_SHARE * mass**2
+        if not known.any():
+            return _UNKNOWN, _UNKNOWN
+        share = float(same[known] / pairs[known] @ mass[known] / mass[known].sum())
+        return with_kappa(share, np.array([float(own.sum()) for own in sums]))
+
+
+def with_kappa(agreement: float, counts: Array) -> Agreement:
+    """Return a share of equal assignments with Cohen's kappa, given the counts of categories."""
+    by_chance = float(((counts / counts.sum()) ** 2).sum())
+    return agreement, (agreement - by_chance) / (1.0 - by_chance) if by_chance < 1.0 else _UNKNOWN
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Classes of N rows and the quality of this classification."""
+
+    probabilities: tuple[Array, ...]  # (N, M_k), posteriors of levels
+    profiles: IntArray  # (N, K), jointly most probable levels
+    top: Array  # (N,), posterior probabilities of the profiles; NaN if not computed
+    agreements: list[Agreement]  # consistency of each latent with its kappa
+    whole: tuple[float, ...]  # accuracy, consistency, kappa and entropy of whole profiles
+    n_drawn: int = 0  # rows of replicate tables; 0 if consistency comes from pairs of rows
+    reason: str = ""  # for replicate tables
+    joint: bool = True  # whether consistency is conditional on all latents, else on each alone
+
+
+def assign_rows(result: FitResult, values: Array) -> Assignment:
+    """Return the classes of rows (N, J)."""
+    expanded = result.responses.expand(values)
+    n_latents = result.law.space.n_latents
+    reason, tree = FEW_ROWS, None
+    if result.law.space.n_states <= MAX_STATES:
+        sums = PosteriorSums(n_latents + 1)
+        tables, profiles, top = _listed_posteriors(result, expanded, sums)
+        entropy = 1.0 - sums.uncertainty / (max(len(values), 1) * max_state_entropy(result))
+        *agreements, agreement = (sums.consistency(k) for k in range(n_latents + 1))
+        missing = np.isnan(values)
+        if sums.singleton_share() <= MAX_SINGLETON_SHARE:
+            # A replicate of a row has the same missing cells; pairs of rows with others agree less.
+            differ = (missing != missing[:1]).any()
+            reason = "rows have different missing cells" if differ else ""
+    else:
+        tree = TreePosterior.of(result.parameters, result.law)
+        if tree is None:
+            return _assign_latents_alone(result, values)
+        tables = level_probabilities(tree.marginals(expanded), result.terms)
+        profiles, densities = tree.modes_with_densities(expanded)
+        top = np.exp(np.minimum(densities - tree.log_densities(expanded), 0.0))
+        mean = float(tree.entropies(expanded).mean()) if len(values) else 0.0
+        entropy = 1.0 - mean / max_state_entropy(result)
+    n_drawn = 0
+    if reason:
+        agreements, agreement, n_drawn = replicate_agreements(
+            result, values, most_probable_levels(tables), profiles, tree
+        )
+    whole = (float(top.mean()), *agreement, entropy) if len(values) else (np.nan,) * 4
+    return Assignment(tuple(tables), profiles, top, agreements, whole, n_drawn, reason)
+
+
+def _assign_latents_alone(result: FitResult, values: Array) -> Assignment:
+    """Return the classes of rows where joint states can neither be listed nor summed over."""
+    probabilities, agreements = tuple(result.posterior_levels(values)), []
+    for table in probabilities:
+        sums = PosteriorSums(1)
+        sums.add([table.argmax(axis=1)], table)
+        agreements.append(sums.consistency(0))
+    top, profiles = np.full(len(values), np.nan), result.classify(values)
+    return Assignment(probabilities, profiles, top, agreements, (np.nan,) * 4, joint=False)
+
+
+def _listed_posteriors(
+    result: FitResult, expanded: Array, sums: PosteriorSums | None = None
+) -> tuple[list[Array], IntArray, Array]:
+    """Return posteriors of levels, profiles and their probabilities for responses (n, R).
+
+    The categories of levels and profiles are added to ``sums``.
+    """
+    space = result.law.space
+    states, tables = space.states(), [np.empty((len(expanded), m)) for m in space.levels]
+    indicators = [(states[:, [k]] == np.arange(m)) * 1.0 for k, m in enumerate(space.levels)]
+    profiles = np.empty((len(expanded), space.n_latents), dtype=np.int64)
+    top = np.empty(len(expanded))
+    for rows, posterior in state_posteriors(result.parameters, result.law, expanded):
+        for table, indicator in zip(tables, indicators, strict=True):
+            table[rows] = posterior @ indicator
+        modes = posterior.argmax(axis=1)
+        profiles[rows], top[rows] = states[modes], posterior[np.arange(len(modes)), modes]
+        if sums is not None:
+            sums.add([*(table[rows].argmax(axis=1) for table in tables), modes], posterior)
+    return tables, profiles, top
+
+
+def most_probable_levels(probabilities: Sequence[Array]) -> IntArray:
+    """Return the most probable level of each latent, (N, K), from K posteriors (N, M_k)."""
+    return np.column_stack([table.argmax(axis=1) for table in probabilities])
+
+
+def replicate_agreements(
+    result: FitResult,
+    values: Array,
+    levels: IntArray,
+    profiles: IntArray,
+    tree: TreePosterior | None = None,
+) -> tuple[list[Agreement], Agreement, int]:
+    """Return consistency and kappa of latents and profiles from replicate tables, and their rows.
+
+    A replicate draws the latents of each row from their posterior and new answers given these, with
+    the same missing cells. ``levels`` and ``profiles`` (N, K) are those of the rows (N, J);
+    ``tree`` replaces the enumeration of joint states.
+    """
+    n_latents = result.law.space.n_latents
+    if not len(values):
+        unknown = (_UNKNOWN, _UNKNOWN)
+        return [unknown] * n_latents, unknown, 0
+    rows, places = canonical_rows(result, values)
+    rows = np.tile(rows, -(-MIN_REPLICATE_ROWS // len(values)))
+    rng = np.random.default_rng(SEED)
+    expanded = result.responses.expand(values[rows])
+    if tree is None:
+        states = draw_listed_states(result.parameters, result.law, expanded, rng)
+    else:
+        states = tree.draw_states(expanded, rng)
+    replicate = draw_responses(result, states, places, (SEED,))
+    replicate[np.isnan(values[rows])] = np.nan
+    again = np.asarray(result.responses.expand(replicate))
+    if tree is None:
+        tables, new_profiles, _ = _listed_posteriors(result, again)
+    else:
+        tables = level_probabilities(tree.marginals(again), result.terms)
+        new_profiles = tree.modes(again)
+    same = (levels[rows] == most_probable_levels(tables)).mean(axis=0)
+    agreements = [with_kappa(float(same[k]), _counts(levels[:, [k]])) for k in range(n_latents)]
+    whole = float((profiles[rows] == new_profiles).all(axis=1).mean())
+    return agreements, with_kappa(whole, _counts(profiles)), len(rows)
+
+
+def _counts(levels: IntArray) -> Array:
+    return np.unique(levels, axis=0, return_counts=True)[1].astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -36,21 +230,15 @@ class Classification:
 
     Attributes
     ----------
-    ids : tuple
+    ids : tuple, length N
     latent_names : tuple of str, length K
-    probabilities : tuple of K arrays, shape (N, M_k)
-        Posteriors of each latent's levels.
-    expected : ndarray, shape (N, K)
-        Expected levels (EAP); for binary latents the probability of 1.
-    levels : ndarray of int, shape (N, K)
-        Marginally most probable levels.
-    profiles : ndarray of int, shape (N, K)
-        Jointly most probable levels (MAP).
-    profile_probability : ndarray, shape (N,)
-        Of the profile; NaN where joint states are too many to sum over.
-    n_answers : ndarray of int, shape (N,)
-        Observed cells. Rows without any have the prior of the latents as posterior, and are left
-        out of ``quality`` and ``shares``.
+    probabilities : tuple of K arrays (N, M_k), posteriors of each latent's levels
+    expected : array (N, K), expected levels (EAP); for binary latents the probability of 1
+    levels, profiles : int arrays (N, K), marginally and jointly (MAP) most probable levels
+    profile_probability : array (N,), NaN where joint states are too many to sum over
+    n_answers : int array (N,), observed cells
+        Rows without any have the prior as posterior, and are left out of ``quality`` and
+        ``shares``.
     quality : Table
         For each latent and for the whole profile: accuracy (probability of a correct
         classification), consistency (probability of the same classification from another table of
@@ -73,8 +261,8 @@ class Classification:
     def to_table(self) -> Table:
         """Return one row per row: id, profile, its probability, answers, and each latent.
 
-        For a latent: its most probable level, its expected level, and the probability of each
-        level but the lowest.
+        For a latent: its most probable and expected level, and the probability of each but the
+        lowest.
         """
         header = ["id", "profile", "profile_probability", "n_answers"]
         parts: list[list[Any]] = [
@@ -104,10 +292,7 @@ class Classification:
         return Table.of(("profile", "n_rows", "share"), rows)
 
     def common_profiles(self, max_shown: int) -> tuple[str, Table]:
-        """Return the most common profiles with a caption.
-
-        Profiles of a single row are shown only if all profiles are.
-        """
+        """Return the most common profiles with a caption; single rows only if all are shown."""
         shares = self.shares()
         n_rows = int((self.n_answers > 0).sum())
         shown = shares.rows[:max_shown]
@@ -158,19 +343,15 @@ def classify(
     ----------
     result : FitResult or DCRL
     X : array or frame
-    ids : sequence, length N, optional
-        Names of the rows; numbers from 1 by default.
+    ids : sequence of length N, optional, names of the rows; numbers from 1 by default
     """
     fitted = as_result(result)
     values = fitted.rows(X)
     names = tuple(range(1, len(values) + 1)) if ids is None else tuple(ids)
     if len(names) != len(values):
+        reason = "{setting} must have one entry for each of the {n_rows} rows, got {n}"
         raise DataError(
-            "wrong-length",
-            "{setting} must have one entry for each of the {n_rows} rows, got {n}",
-            setting=Setting("ids"),
-            n_rows=len(values),
-            n=len(names),
+            "wrong-length", reason, setting=Setting("ids"), n_rows=len(values), n=len(names)
         )
     answered = nonempty_rows(values)
     found = assign_rows(fitted, values[answered])
@@ -208,44 +389,32 @@ def _fill_rows(own: NDArray[Any], other: NDArray[Any], answered: NDArray[np.bool
 def _notes(result: FitResult, found: Assignment, n_empty: int, n_rows: int) -> list[Message]:
     notes = []
     if n_empty:
-        notes.append(
-            Message(
-                "unanswered-rows",
-                "{unanswered}: their posterior is the fitted latent distribution (n_answers 0)",
-                {"unanswered": describe_empty_rows(n_empty, n_rows)},
-            )
-        )
+        text = "{unanswered}: their posterior is the fitted latent distribution (n_answers 0)"
+        params = {"unanswered": describe_empty_rows(n_empty, n_rows)}
+        notes.append(Message("unanswered-rows", text, params))
     if found.n_drawn:
-        notes.append(
-            Message(
-                "consistency-from-replicates",
-                "{reason}, so consistency is estimated from {n_drawn:,} rows of replicate tables "
-                "drawn from the model instead of pairs of rows",
-                {"reason": found.reason, "n_drawn": found.n_drawn},
-            )
+        text = (
+            "{reason}, so consistency is estimated from {n_drawn:,} rows of replicate tables drawn "
+            "from the model instead of pairs of rows"
         )
+        drawn = {"reason": found.reason, "n_drawn": found.n_drawn}
+        notes.append(Message("consistency-from-replicates", text, drawn))
     if not found.joint:
+        text = (
+            "{n_states} joint states are too many to enumerate: {sampled}the quality of whole "
+            "profiles is not computed, and consistency is conditional on each latent alone "
+            "instead of the whole profile"
+        )
         summed = has_exact_posterior(result.parameters, result.law)
-        notes.append(
-            Message(
-                "too-many-states",
-                "{n_states} joint states are too many to enumerate: {sampled}the quality of whole "
-                "profiles is not computed, and consistency is conditional on each latent alone "
-                "instead of the whole profile",
-                {
-                    "n_states": result.law.space.n_states_text(),
-                    "sampled": "" if summed else "posteriors are sampled, ",
-                },
-            )
+        sampled = "" if summed else "posteriors are sampled, "
+        states = {"n_states": result.law.space.n_states_text(), "sampled": sampled}
+        notes.append(Message("too-many-states", text, states))
+    if result.weighted:
+        text = (
+            "the fit used sample weights; accuracy, consistency and shares of profiles are "
+            "unweighted averages over the rows"
         )
-    if was_weighted(result):
-        notes.append(
-            Message(
-                "weights-not-used",
-                "the fit used sample weights; accuracy, consistency and shares of profiles are "
-                "unweighted averages over the rows",
-            )
-        )
+        notes.append(Message("weights-not-used", text))
     return notes
 
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.data.rows import describe_rows, effective_sample_size
+from hidag.data.rows import describe_rows, effective_sample_size, weighted_mean_std
 from hidag.diagnostics.item_fit import compute_item_fit
 from hidag.diagnostics.limited_information import LimitedInformation, compute_limited_information
 from hidag.diagnostics.moment_tests import LocalScores, ScoredColumns, column_names
 from hidag.diagnostics.pair_residuals import compute_pair_residuals
-from hidag.diagnostics.predictive_checks import ALL_ITEMS, are_checks, run_predictive_checks
 from hidag.exceptions import PYTHON_STYLE, Advice, Message, Setting, Style
 from hidag.fitting.information_criteria import (
     count_parameters,
@@ -26,21 +25,26 @@ from hidag.formatting import plural
 from hidag.inference.fitted_rows import (
     can_sum_states,
     canonical_rows,
+    draw_tables,
     observable_values,
-    was_weighted,
     weighted_sample,
 )
-from hidag.inference.information.free_parameters import FreeParameters
+from hidag.inference.information.free_parameters import FreeParameters, row_scores
 from hidag.inference.information.posterior_tables import too_many_states
-from hidag.inference.information.row_scores import row_scores
-from hidag.inference.result_tables import Table
+from hidag.inference.intervals import percentile_interval
+from hidag.inference.result_tables import N_EFFECTIVE, Table
+from hidag.measurement.families import item_type
+from hidag.measurement.parameters import category_label, nominal_item
 from hidag.results import FitResult, as_result, reorder_items
 
 if TYPE_CHECKING:
     from hidag.estimator import DCRL
 
 Array = NDArray[np.float64]
-
+CHECK_COLUMNS = ("item", "statistic", "observed", "expected", "lower", "upper", "p_value", "n_rows")
+ALL_ITEMS = "(all items)"
+#: Correlations of pairs are compared up to this many items.
+MAX_ITEMS_FOR_PAIRS = 300
 #: Significance level of the tests in summaries.
 LEVEL = 0.05
 _EMPTY = Table((), ())
@@ -60,43 +64,144 @@ WEIGHTS_NEW = Message(
 )
 
 
+def run_predictive_checks(
+    result: FitResult, values: Array, weights: Array | None = None, *, n_tables: int, seed: int
+) -> Table:
+    """Return observed statistics with those of tables drawn from the fit.
+
+    For each item its mean and, unless it is binary, its standard deviation, smallest and largest
+    value and share of zeros; for all items the spread of the rows' means and the mean absolute
+    correlation. *lower* and *upper* are a 90 % prediction interval; *p_value* is two-sided. With
+    weights there are no extremes, because weighting does not make those of a sample those of the
+    population.
+    """
+    rows, places = canonical_rows(result, values, weights)
+    ordered = values[rows]
+    row_weights = None if weights is None else weights[rows]
+    missing = np.isnan(ordered)
+    names, observed = _statistics(result, ordered, row_weights)
+    drawn = np.array(
+        [
+            _statistics(result, table, row_weights)[1]
+            for table in draw_tables(result, missing, places, n_tables, seed)
+        ]
+    )
+    counts = {name: int((~missing[:, j]).sum()) for j, name in enumerate(result.item_names)}
+    out = []
+    for i, (item, statistic) in enumerate(names):
+        below, above = (drawn[:, i] <= observed[i]).sum(), (drawn[:, i] >= observed[i]).sum()
+        p_value = min(1.0, 2.0 * (1 + min(below, above)) / (1 + n_tables))
+        low, high = percentile_interval(drawn[:, i], 0.9)
+        n_rows = counts.get(item, len(values))
+        mean = drawn[:, i].mean()
+        out.append((item, statistic, observed[i], mean, float(low), float(high), p_value, n_rows))
+    found = Table.of(CHECK_COLUMNS, out)
+    if row_weights is None:
+        return found
+    sizes = {
+        name: effective_sample_size(row_weights[~missing[:, j]])
+        for j, name in enumerate(result.item_names)
+    }
+    total = effective_sample_size(row_weights)
+    return found.with_column(N_EFFECTIVE, (sizes.get(item, total) for item, _ in names))
+
+
+def are_checks(table: Table) -> bool:
+    """Return whether a table is one of predictive checks."""
+    return table.columns[: len(CHECK_COLUMNS)] == CHECK_COLUMNS
+
+
+def _statistics(
+    result: FitResult, values: Array, weights: Array | None
+) -> tuple[list[tuple[str, str]], Array]:
+    """Return the names of the statistics, by item and statistic, and their values."""
+    row_weights = np.ones(len(values)) if weights is None else weights
+    names: list[tuple[str, str]] = []
+    out: list[float] = []
+    for j, item in enumerate(result.item_names):
+        seen = ~np.isnan(values[:, j])
+        x, own = values[seen, j], row_weights[seen]
+        if not len(x):
+            continue
+        mean, spread = weighted_mean_std(x, own)
+        nominal = nominal_item(result.families[j])
+        if nominal is not None:
+            for category in nominal.order:
+                names.append(
+                    (item, f"share of {category_label(category, result.answer_words.get(item))}")
+                )
+                out.append(_share(x == category, own))
+            continue
+        names.append((item, "mean"))
+        out.append(mean)
+        if item_type(result.families[j]).is_binary:
+            continue
+        ends = (("smallest", x.min()), ("largest", x.max())) if weights is None else ()
+        for name, value in (
+            ("standard deviation", spread),
+            *ends,
+            ("share of zeros", _share(x == 0, own)),
+        ):
+            names.append((item, name))
+            out.append(float(value))
+    if values.shape[1] > 1:
+        names.append((ALL_ITEMS, "spread of rows' means"))
+        out.append(_spread_of_rows(values, row_weights))
+        if values.shape[1] <= MAX_ITEMS_FOR_PAIRS:
+            names.append((ALL_ITEMS, "mean absolute correlation"))
+            out.append(_mean_correlation(values, row_weights))
+    return names, np.array(out)
+
+
+def _share(condition: NDArray[np.bool_], weights: Array) -> float:
+    return weighted_mean_std(condition.astype(np.float64), weights)[0]
+
+
+def _standardise(values: Array, weights: Array) -> Array:
+    """Return standardised columns, zero where missing."""
+    seen, by = ~np.isnan(values), weights[:, None]
+    filled = np.where(seen, values, 0.0)
+    number = (by * seen).sum(axis=0)
+    number[number == 0] = 1.0
+    centred = np.where(seen, values - (by * filled).sum(axis=0) / number, 0.0)
+    spread = np.sqrt((by * centred**2).sum(axis=0) / number)
+    return np.asarray(centred / np.where(spread > 0, spread, 1.0))
+
+
+def _spread_of_rows(values: Array, weights: Array) -> float:
+    number = (~np.isnan(values)).sum(axis=1)
+    means = _standardise(values, weights).sum(axis=1)[number > 0] / number[number > 0]
+    return weighted_mean_std(means, weights[number > 0])[1]
+
+
+def _mean_correlation(values: Array, weights: Array) -> float:
+    standard, seen = _standardise(values, weights), (~np.isnan(values)).astype(np.float64)
+    by = weights[:, None]
+    both = (by * seen).T @ seen
+    both[both == 0] = 1.0
+    left, right = np.triu_indices(values.shape[1], 1)
+    return float(np.abs(((by * standard).T @ standard / both)[left, right]).mean())
+
+
 @dataclass(frozen=True)
 class Criteria:
-    """Log-likelihood of a table and the information criteria of the fit.
+    """Log-likelihood of the observed cells of a table, and the information criteria of the fit.
 
-    Attributes
-    ----------
-    log_likelihood : float
-        Of the observed cells.
-    n_parameters : int
-        Free coefficients, dispersions, cutpoints and probabilities
-        (:func:`hidag.fitting.information_criteria.count_parameters`).
-    n_at_edge : int
-        Probabilities of the law among them with an expected count below half a row.
-    aic, bic : float
-    ebic : float
-        BIC plus twice the logarithm of the number of Q-matrices with as many entries; equal to BIC
-        for a given Q.
-    entropy : float
-        One minus the mean posterior entropy of the joint state relative to its maximum: 1 if all
-        rows are classified with certainty. States that a hierarchy rules out do not count.
-    n_rows : int
-    n_cells : int
-        Observed cells.
-    n_effective : float
-        Number of rows, or the effective sample size of weighted rows, which BIC uses.
+    EBIC is BIC plus twice the logarithm of the number of Q-matrices with as many entries (BIC for a
+    given Q). Entropy is one minus the mean posterior entropy of the joint state relative to its
+    maximum over possible states: 1 if all rows are classified with certainty.
     """
 
     log_likelihood: float
     n_parameters: int
-    n_at_edge: int
+    n_at_edge: int  # probabilities of the law among them with an expected count below half a row
     aic: float
     bic: float
     ebic: float
     entropy: float
     n_rows: int
-    n_cells: int
-    n_effective: float
+    n_cells: int  # observed
+    n_effective: float  # number of rows, or their effective sample size, which BIC uses
 
 
 def compute_criteria(free: FreeParameters, values: Array) -> Criteria:
@@ -137,19 +242,12 @@ class FitStatistics:
 
     Attributes
     ----------
-    criteria : Criteria or None
-        Log-likelihood, number of parameters, AIC, BIC, EBIC and entropy.
-    absolute : LimitedInformation or None
-        M2, RMSEA2 and SRMSR of the categorical items.
-    pairs : Table
-        Residual correlation of each pair of items with its z score; NaN without a test.
-    items : Table
-        Observed and expected mean of each item, RMSD over states, and a test against the other
-        items.
-    checks : Table
-        Statistics of the table and of tables drawn from the fit.
-    notes : tuple of Message
-        Missing statistics with reasons, and cautions.
+    criteria : Criteria or None, likelihood, number of parameters, AIC, BIC, EBIC and entropy
+    absolute : LimitedInformation or None, M2, RMSEA2 and SRMSR of the categorical items
+    pairs : Table, residual correlation of each pair of items with its z score; NaN without a test
+    items : Table, observed and expected means, RMSD over states, and a test against the other items
+    checks : Table, statistics of the table and of tables drawn from the fit
+    notes : tuple of Message, missing statistics with reasons, and cautions
     n_rows : int
     n_effective : float
         Number of rows, or Kish's effective sample size of weighted rows. Tables have that of the
@@ -296,9 +394,9 @@ def fit_statistics(
         root_seed(random_state),
     )
     notes = list(found.notes)
-    if was_weighted(fitted) and sample_weight is None:
+    if fitted.weighted and sample_weight is None:
         notes.append(WEIGHTS_MISSING)
-    if weights is not None and not was_weighted(fitted):
+    if weights is not None and not fitted.weighted:
         notes.append(WEIGHTS_NEW)
     columns = {name: place for place, (name, _) in enumerate(column_names(fitted))}
     names = {name: place for place, name in enumerate((*fitted.item_names, ALL_ITEMS))}

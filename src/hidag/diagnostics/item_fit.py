@@ -42,15 +42,9 @@ def compute_item_fit(free: FreeParameters, columns: ScoredColumns, scores: Local
     the states of the item's latents where joint states are not enumerated), weighted by their
     posterior mass: in probabilities for binary items, else in standard deviations. *chi_square*
     tests whether the residual of an item given all other items is associated with any latent, each
-    latent at its most probable level given the other items. Directions that depend on too few rows
-    are dropped; without any left there is no test. Sums and variances use the weights of ``free``.
-
-    Parameters
-    ----------
-    free : FreeParameters
-    columns : ScoredColumns
-    scores : LocalScores
-        Of the same rows.
+    at its most probable level given the other items. Directions that depend on too few rows are
+    dropped; without any left there is no test. Sums and variances use the weights of ``free``;
+    ``scores`` are of the same rows.
     """
     means, weights = columns.expected.means(), free.data.row_weights
     distances = _root_mean_square_distances(free, columns)
@@ -93,13 +87,8 @@ def leave_one_item_out(
 ) -> Iterator[tuple[int, Array, Array]]:
     """Yield each column's residual given all other items, and the latents given these items.
 
-    Yields
-    ------
-    column : int
-    residual : ndarray, shape (N,)
-        The column minus its expectation given all other items; 0 where it is missing.
-    levels : ndarray, shape (N, F)
-        Whether a latent's most probable level given all other items reaches each level.
+    The residual (N,) is 0 where the column is missing. The latter (N, F) is whether a latent's most
+    probable level given all other items reaches each level.
     """
     latents = Terms.main(free.result.law.space.levels)
     if isinstance(free.tables, TreeTables):
@@ -149,8 +138,8 @@ def _leave_out_by_enumeration(
 ) -> tuple[Array, list[Array]]:
     """Return the residuals of all columns (N, G), and for each item the levels (N, F).
 
-    The density of an item depends on its own latents only, so posteriors are first summed by their
-    states, once for all items with the same latents.
+    Posteriors are first summed by the states of an item's latents, once for all items with the
+    same.
     """
     data, space = free.data, free.result.law.space
     states = space.states()
@@ -200,10 +189,7 @@ def _leave_out_by_enumeration(
 
 
 def _levels_of_mode(at_least: Array, latents: Terms) -> Array:
-    """Return whether each latent's most probable level reaches each level, (n, F).
-
-    ``at_least`` (n, 1 + F) are a one and the probabilities of reaching each level.
-    """
+    """Return whether each latent's most probable level reaches each level, (n, F)."""
     out = np.empty((len(at_least), latents.n_main))
     for k in range(len(latents.levels)):
         own = np.flatnonzero(latents.main_latents == k)
@@ -214,18 +200,9 @@ def _levels_of_mode(at_least: Array, latents: Terms) -> Array:
 
 
 def effective_deviations(moments: Array, weights: Array, *, integer: bool) -> Array:
-    """Return the number of equal deviations with the same variance as each column of moments.
+    """Return the number (m,) of equal deviations with the same variance as each column of moments.
 
-    Parameters
-    ----------
-    moments : ndarray, shape (N, m)
-    weights : ndarray, shape (N,)
-    integer : bool
-        Whether the item takes whole numbers, which bounds the fourth moment from below.
-
-    Returns
-    -------
-    ndarray, shape (m,)
+    Whole numbers (``integer``) bound the fourth moment from below.
     """
     squares, squared = moments**2, weights**2
     total, fourth = squared @ squares, squared**2 @ squares**2

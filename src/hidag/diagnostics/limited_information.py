@@ -51,36 +51,17 @@ LEVEL = 0.9
 
 @dataclass(frozen=True)
 class LimitedInformation:
-    """Absolute fit by first and second moments.
-
-    Attributes
-    ----------
-    m2 : float
-        Chi-square distributed with ``degrees`` degrees of freedom under the model.
-    degrees : int
-    p_value : float
-    rmsea : float
-        RMSEA2, root mean square error of approximation per degree of freedom.
-    interval : tuple of float
-        90 % interval of RMSEA2.
-    srmsr : float
-        Root mean square of observed minus expected correlations.
-    n_rows : int
-        Rows without a missing cell among the categorical items.
-    n_items : int
-    n_effective : float
-        Number of these rows, or with weights the effective sample size of M2 and RMSEA2.
-    """
+    """Absolute fit by first and second moments; M2 is chi-square distributed under the model."""
 
     m2: float
     degrees: int
     p_value: float
-    rmsea: float
-    interval: tuple[float, float]
-    srmsr: float
-    n_rows: int
+    rmsea: float  # RMSEA2, root mean square error of approximation per degree of freedom
+    interval: tuple[float, float]  # 90 %, of RMSEA2
+    srmsr: float  # root mean square of observed minus expected correlations
+    n_rows: int  # without a missing cell among the categorical items
     n_items: int
-    n_effective: float
+    n_effective: float  # these rows, or with weights the effective sample size of M2 and RMSEA2
 
     def summary(self) -> str:
         """Return the statistics as one line."""
@@ -112,11 +93,8 @@ def compute_limited_information(
     part = columns.selected(chosen)
     n_items = len(np.unique(part.item))
     if n_items < 3:
-        return Message(
-            "m2-too-few-items",
-            "M2 needs at least 3 categorical items, but the table has {n_items}",
-            {"n_items": n_items},
-        )
+        problem = "M2 needs at least 3 categorical items, but the table has {n_items}"
+        return Message("m2-too-few-items", problem, {"n_items": n_items})
     left, right = part.pairs()
     n_moments = len(chosen) + len(left)
     if n_moments > MAX_MOMENTS:
@@ -144,11 +122,8 @@ def compute_limited_information(
     complement = _orthogonal_complement(_moment_derivatives(free, part, left, right)[moments])
     degrees = complement.shape[1]
     if degrees == 0:
-        return Message(
-            "m2-no-degrees",
-            "M2 has no degrees of freedom: {n_moments} moments and at least as many parameters",
-            {"n_moments": len(moments)},
-        )
+        reason = "M2 has no degrees of freedom: {n_moments} moments and at least as many parameters"
+        return Message("m2-no-degrees", reason, {"n_moments": len(moments)})
     inner = complement.T @ covariance[np.ix_(moments, moments)] @ complement
     form = np.zeros_like(covariance)
     form[np.ix_(moments, moments)] = complement @ np.linalg.solve(inner, complement.T)
@@ -168,25 +143,12 @@ def compute_limited_information(
 
 
 def effective_rows(
-    values: Array,
-    weights: Array,
-    pairs: tuple[IntArray, IntArray],
-    expected: Array,
-    form: Array,
+    values: Array, weights: Array, pairs: tuple[IntArray, IntArray], expected: Array, form: Array
 ) -> float:
     """Return the effective sample size of a quadratic form in means and pair products.
 
-    Parameters
-    ----------
-    values : ndarray, shape (N, G)
-        Columns without missing cells.
-    weights : ndarray, shape (N,)
-    pairs : tuple of ndarray of int, shape (M - G,) each
-        Columns whose products are the moments after the G means.
-    expected : ndarray, shape (M,)
-        Moments under the model.
-    form : ndarray, shape (M, M)
-        Matrix of the quadratic form.
+    ``values`` (N, G) are complete; ``pairs`` are the columns whose products are the moments after
+    the G means, with expectations ``expected`` (M,); ``form`` (M, M) is the matrix of the form.
     """
     if (weights == weights[0]).all():
         return float(len(weights))
@@ -205,13 +167,7 @@ def expected_moments(
 ) -> tuple[Array, Array, Array]:
     """Return moments under the model, their covariance in one row, and expected squares (G,).
 
-    Parameters
-    ----------
-    free : FreeParameters
-    part : ScoredColumns
-        G columns of categorical items.
-    left, right : ndarray of int, shape (pairs,)
-        The moments are the G means, then the products of these pairs.
+    The moments are the G means, then the products of the pairs ``left`` and ``right``.
     """
     p, n_columns = free.probabilities, len(part.names)
     conditional = _ConditionalProducts(free, part)
@@ -315,16 +271,9 @@ def movable_directions(design: Array, slope: Array, own: IntArray) -> Iterator[t
     A probability estimated as 0 or 1 has no slope on the scale of the predictor, but it is a free
     parameter as a probability of zero is. Coefficients are therefore taken in stages: first those
     that move states with a slope, then combinations that leave these unchanged and move states with
-    smaller slopes, and finally, without any slope left, on the scale of probabilities.
-
-    Parameters
-    ----------
-    design : ndarray, shape (S, n)
-        Multiplies the item's coefficients in the predictor of each state.
-    slope : ndarray, shape (S, C)
-        Of the means by that predictor.
-    own : ndarray of int
-        The item's columns.
+    smaller slopes, and finally, without any slope left, on the scale of probabilities. ``design``
+    (S, n) multiplies the coefficients, ``slope`` (S, C) is that of the means, ``own`` are the
+    item's columns.
     """
     steepness = np.abs(slope[:, own]).max(axis=1)
     left = np.ones(len(design), dtype=bool)

@@ -43,26 +43,13 @@ MIN_OWN_SCORE = 1e-5
 
 @dataclass(frozen=True)
 class ScoredColumns:
-    """G numeric columns with their expectations: one per item, or one per nominal category.
-
-    Attributes
-    ----------
-    names : tuple of str, length G
-    item : ndarray of int, shape (G,)
-        Ascending.
-    values : ndarray, shape (N, G)
-        NaN where missing.
-    expected : StateFunctions
-        Expectations in each state.
-    categorical : ndarray of bool, shape (G,)
-        Whether the item takes finitely many values.
-    """
+    """G numeric columns with their expectations: one per item, or one per nominal category."""
 
     names: tuple[str, ...]
-    item: IntArray
-    values: Array
-    expected: StateFunctions
-    categorical: NDArray[np.bool_]
+    item: IntArray  # (G,), ascending
+    values: Array  # (N, G), NaN where missing
+    expected: StateFunctions  # expectations in each state
+    categorical: NDArray[np.bool_]  # (G,), whether the item takes finitely many values
 
     @property
     def means(self) -> Array:
@@ -157,8 +144,7 @@ def item_second_moments(result: FitResult, item: int, eta: Array) -> Array:
 def informative_columns(complete: Array, item: IntArray) -> NDArray[np.bool_]:
     """Return which columns (G,) vary and are not determined by the others of their item.
 
-    Categories that nobody chose have almost no variance under the model; their moments would add
-    degrees of freedom that cannot show misfit.
+    Moments of categories that nobody chose add degrees of freedom that cannot show misfit.
     """
     out = np.asarray((complete != complete[0]).any(axis=0))
     for own in (np.flatnonzero(item == j) for j in np.unique(item)):
@@ -189,20 +175,13 @@ def _orthonormal_basis(scores: Array, shared: Array | None = None) -> Array:
 class ScoreSpace:
     """The space of the scores of fitted parameters.
 
-    Attributes
-    ----------
-    basis : ndarray, shape (N, P')
-        Orthonormal basis of the scores' columns.
-    n_variance : float, optional
-        Effective number of rows of a variance; N by default.
-    sum_weights : ndarray, shape (N,), optional
-        Factors of the rows in sums; ones by default. For rows that stand for several identical
-        ones, the root of their number, and their moments are multiplied by the same root.
+    For rows that stand for several identical ones, ``sum_weights`` is the root of their number, and
+    their moments are multiplied by the same root.
     """
 
-    basis: Array
-    n_variance: float | None = None
-    sum_weights: Array | None = None
+    basis: Array  # (N, P'), orthonormal
+    n_variance: float | None = None  # effective number of rows of a variance; default N
+    sum_weights: Array | None = None  # (N,), factors of the rows in sums; default ones
 
     @classmethod
     def of(cls, scores: Array) -> ScoreSpace:
@@ -231,20 +210,12 @@ def chi_square(
     min_variance: float = MIN_RELATIVE_VARIANCE,
     min_residual: float = 0.0,
 ) -> tuple[float, int]:
-    """Return the chi-square statistic for zero means of all columns, and its degrees of freedom.
+    """Return the chi-square statistic for zero means of all columns (N, m), and its degrees.
 
-    Weighted rows bring their moments and scores times the weights, so that sums have the variance
-    of weighted sums.
-
-    Parameters
-    ----------
-    space : ScoreSpace
-    moments : ndarray, shape (N, m)
-    min_variance : float
-        Directions with a smaller share of the largest variance are dropped.
-    min_residual : float
-        So are directions of which the regression leaves less than this multiple of the share that
-        it removes by chance, P' / N. Returns NaN and 0 if none remains.
+    Weighted rows bring their moments and scores times the weights. Directions with a share of the
+    largest variance below ``min_variance`` are dropped, and those of which the regression leaves
+    less than ``min_residual`` times the share that it removes by chance, P' / N. NaN and 0 if none
+    remains.
     """
     size = np.sqrt((moments**2).sum(axis=0))
     moments = moments[:, size > 0] / size[size > 0]
@@ -263,21 +234,11 @@ def chi_square(
 
 @dataclass(frozen=True)
 class LocalScores:
-    """Orthonormal directions of the scores: shared ones, and those of each item.
+    """Orthonormal directions of the scores: shared ones, and those of each item."""
 
-    Attributes
-    ----------
-    shared : ndarray, shape (N, l)
-        Of all parameters if they are few, else of the law.
-    own : tuple of J arrays, shape (N, p_j)
-        Of an item's parameters, orthogonal to the shared ones.
-    n_variance, sum_weights
-        As in :class:`ScoreSpace`.
-    """
-
-    shared: Array
-    own: tuple[Array, ...]
-    n_variance: float
+    shared: Array  # (N, l), of all parameters if they are few, else of the law
+    own: tuple[Array, ...]  # (N, p_j) of an item's parameters, orthogonal to the shared ones
+    n_variance: float  # as in ScoreSpace
     sum_weights: Array | None = None
 
     @classmethod
@@ -286,13 +247,8 @@ class LocalScores:
     ) -> LocalScores:
         """Return the directions of scores (N, P) of a fit's free parameters.
 
-        Parameters
-        ----------
-        free : FreeParameters
-        scores : ndarray, shape (N, P)
-        frequency_weights : bool
-            Whether a weight is the number of identical rows that a row stands for; else it is a
-            survey weight.
+        With ``frequency_weights`` a weight is the number of identical rows that a row stands for;
+        else it is a survey weight.
         """
         weights, sum_weights = free.data.row_weights, None
         if frequency_weights and free.data.weights is not None:
@@ -331,8 +287,8 @@ def drop_constant(
 ) -> Array:
     """Return an orthonormal basis (N, p) without the direction that is constant over rows, if any.
 
-    ``n_effective`` is the effective number of rows of a mean, N by default: the squared sum of the
-    weighted constant. ``sum_weights`` (N,) are factors of the rows in sums.
+    ``n_effective`` is the effective number of rows of a mean, N by default. ``sum_weights`` (N,)
+    are factors of the rows in sums.
     """
     sums = basis.sum(axis=0) if sum_weights is None else sum_weights @ basis
     cosines = sums / np.sqrt(len(basis) if n_effective is None else n_effective)

@@ -60,19 +60,13 @@ def compute_pair_residuals(
 ) -> Table:
     """Return the residual correlation of every pair of items with its z score.
 
-    Covariances are about the model's means and divided by the observed standard deviations, so
-    that residuals are correlations for every family. A pair uses the rows that observed both.
-    *tested* is the part of the residual that no small change of the parameters can remove, which
-    *z* tests: equal to the residual at a maximum of the likelihood, but not after a penalised fit
-    or in another table. *z* is NaN without a valid test. Sums and their variances use the weights
-    of ``free``, and allow for weights that depend on the answers.
-
-    Parameters
-    ----------
-    free : FreeParameters
-    columns : ScoredColumns
-    scores : LocalScores
-        Of the same rows.
+    Covariances are about the model's means and divided by the observed standard deviations, so that
+    residuals are correlations for every family. A pair uses the rows that observed both. *tested*
+    is the part of the residual that no small change of the parameters can remove, which *z* tests:
+    equal to the residual at a maximum of the likelihood, but not after a penalised fit or in
+    another table. *z* is NaN without a valid test. Sums and their variances use the weights of
+    ``free``, and allow for weights that depend on the answers. ``scores`` are those of the same
+    rows.
     """
     means = columns.expected.means()
     expected = columns.expected.mean_products(means)
@@ -116,13 +110,9 @@ def _conditional_variances(
 ) -> tuple[Array, Array]:
     """Return the variances of pair moments given the latents, and the share of rows behind them.
 
-    Returns
-    -------
-    conditional : ndarray, shape (G, G)
-        Mean over states of the product of two columns' variances.
-    support : ndarray, shape (G, G)
-        Number of rows with equal deviations and the same variance, per row: small where both
-        columns deviate from the means of their states in few rows. Zero if they never do.
+    Both (G, G). The share is the number of rows with equal deviations and the same variance, per
+    row: small where both columns deviate from the means of their states in few rows, zero if they
+    never do.
     """
     variance, fourth = _moments_given_state(free, columns, spread)
     conditional, heavy = variance.mean_products(), fourth.mean_products()
@@ -165,19 +155,12 @@ def _moments_given_state(
 
 @dataclass(frozen=True)
 class PairRows:
-    """Counts of the rows that observed both columns, and sums of their weights, (A, G) each.
-
-    Attributes
-    ----------
-    number : ndarray
-    total, squares, fourth : ndarray
-        Sums of the weights, their squares and their fourth powers.
-    """
+    """Counts of the rows that observed both columns, and sums over their weights, (A, G) each."""
 
     number: Array
-    total: Array
-    squares: Array
-    fourth: Array
+    total: Array  # of weights
+    squares: Array  # of squared weights
+    fourth: Array  # of fourth powers
 
     @cached_property
     def effective(self) -> Array:
@@ -192,42 +175,21 @@ class PairRows:
 
 @dataclass(frozen=True)
 class PairSums:
-    """Sums of moments over rows for pairs of columns.
+    """Sums of moments over rows for pairs of columns."""
 
-    Attributes
-    ----------
-    x : ndarray, shape (N, G)
-        Columns minus their expectation, times the root of the weights; zero where missing.
-    seen : ndarray of float, shape (N, G)
-        Root of the weights; zero where missing.
-    expected : ndarray, shape (G, G)
-        Covariances under the model.
-    conditional : ndarray, shape (G, G)
-        Variance of a pair's moment given the latents.
-    support : ndarray, shape (G, G)
-        Share of rows behind this variance.
-    item : ndarray of int, shape (G,)
-    scores : LocalScores
-    """
-
-    x: Array
-    seen: Array
-    expected: Array
-    conditional: Array
-    support: Array
+    x: Array  # (N, G), columns minus expectation, times the root of the weights; 0 where missing
+    seen: Array  # (N, G), root of the weights; zero where missing
+    expected: Array  # (G, G), covariances under the model
+    conditional: Array  # (G, G), variance of a pair's moment given the latents
+    support: Array  # (G, G), share of rows behind this variance
     item: Indices
     scores: LocalScores
 
     def blocks(self) -> Iterator[tuple[slice, PairRows, Array, Array, Array, Array]]:
         """Yield ranges of columns with the statistics of their pairs with all columns.
 
-        Yields
-        ------
-        first : slice
-        rows : PairRows
-        sums, rest, z, p_values : ndarray, shape (length of ``first``, G)
-            Weighted sums of moments, their residuals on the scores, z scores and p-values; the
-            latter two NaN without a valid test.
+        Weighted sums of moments, their residuals on the scores, z scores and p-values, each of
+        shape (length of the range, G); the latter two NaN without a valid test.
         """
         n_columns = self.x.shape[1]
         deepest = len(self._directions)
@@ -344,7 +306,7 @@ class PairSums:
         """Return sums over rows of the pairs' moments times a direction, shape (A, G).
 
         ``near`` is one direction (N,) or one for each first column (N, A), ``far`` one for each
-        second column (N, G).
+        second.
         """
         x, seen, expected = self.x[:, first], self.seen[:, first], self.expected[first]
         if near is not None:
@@ -366,19 +328,10 @@ def bound_p_values(size: Array, variance: Array, conditional: Array, deviations:
     """Return upper bounds of the p-values of extreme sums; NaN for other sums, same shape.
 
     A sum is extreme if it needs ``MIN_DEVIATIONS`` more deviations than expected and its bound is
-    below ``MAX_BOUND``. Reporting bounds of other sums only if they are small would bias the
-    distribution of p-values.
-
-    Parameters
-    ----------
-    size : ndarray
-        Absolute values of sums.
-    variance : ndarray
-        Of the sums: the larger of expected and observed.
-    conditional : ndarray
-        Variance of the sums given the latents.
-    deviations : ndarray
-        Expected number of rows in which both items deviate from the expectation of their state.
+    below ``MAX_BOUND``; reporting small bounds of other sums would bias the distribution of
+    p-values. ``size`` are absolute sums, ``variance`` the larger of their expected and observed
+    variance, ``conditional`` that given the latents, and ``deviations`` the expected number of rows
+    in which both items deviate from the expectation of their state.
     """
     known = (conditional > 0) & (deviations > 0)
     unit = np.sqrt(np.where(known, conditional, 1.0) / np.where(known, deviations, 1.0))

@@ -59,10 +59,9 @@ class PersonFit:
     ----------
     table : Table
         id, lz, the share of reference rows of the model with the same missing cells and an lz at
-        most as large, and the number of observed items. The share counts the row itself, so that
-        it is never zero.
-    n_reference : int
-        Reference rows drawn from the model.
+        most as large (counting the row itself, so that it is never zero), and the number of
+        observed items.
+    n_reference : int, reference rows drawn from the model
     """
 
     table: Table
@@ -101,8 +100,7 @@ def person_fit(
     ----------
     result : FitResult or DCRL
     X : array or frame
-    ids : sequence, length N, optional
-        Names of the rows; numbers from 1 by default.
+    ids : sequence of length N, optional, names of the rows; numbers from 1 by default
     n_tables : int
         Reference tables, each with the number and the missing cells of the rows of X with at least
         two answers, or more rows: every row is compared with at least 4,000 that have the same
@@ -146,7 +144,7 @@ def _compute_lz(
 ) -> Array:
     """Return lz of each row, shape (N,); NaN with fewer than two observed items.
 
-    ``items`` (J,) is the order of summation, so that lz does not depend on the order of columns.
+    Summed in the order ``items`` (J,), so that lz does not depend on the order of columns.
     """
     parameters, responses = result.parameters, result.responses
     answers = responses.expand(values)
@@ -171,23 +169,12 @@ def _compute_lz(
 
 @dataclass(frozen=True)
 class MissingPatterns:
-    """Patterns of missing cells of N rows, and the number of reference rows of each.
+    """Patterns of missing cells of N rows, and the number of reference rows of each."""
 
-    Attributes
-    ----------
-    all : ndarray of bool, shape (P, J)
-        True where a cell is missing.
-    of_row : ndarray of int, shape (N,)
-    drawn : ndarray of int, shape (D,)
-        Patterns with reference rows.
-    n_draws : ndarray of int, shape (D,)
-        Reference rows of each in one table.
-    """
-
-    all: NDArray[np.bool_]
-    of_row: Counts
-    drawn: Counts
-    n_draws: Counts
+    all: NDArray[np.bool_]  # (P, J), true where a cell is missing
+    of_row: Counts  # (N,)
+    drawn: Counts  # (D,), patterns with reference rows
+    n_draws: Counts  # (D,), reference rows of each in one table
 
     @classmethod
     def of(
@@ -216,14 +203,8 @@ class MissingPatterns:
     def shares_below(self, found: Array, tables: Sequence[Array]) -> Array:
         """Return the share of reference rows with a value at most that of each row, (N,).
 
-        The row itself counts as a reference row, so that no share is zero.
-
-        Parameters
-        ----------
-        found : ndarray, shape (N,)
-            Values of the rows.
-        tables : sequence of ndarray, shape (sum of ``n_draws``,)
-            Values of the reference rows of each table; NaN where undefined.
+        ``tables`` are the values of the reference rows of each table; NaN where undefined. The row
+        itself counts as a reference row, so that no share is zero.
         """
         ends = np.cumsum(self.n_draws)[:-1]
         parts = zip(*(np.split(table, ends) for table in tables), strict=True)
@@ -244,7 +225,7 @@ class MissingPatterns:
         return np.asarray(np.where(np.isnan(found), np.nan, below / total))
 
     def _similar(self, patterns: NDArray[np.bool_], sizes: Counts) -> NDArray[np.bool_]:
-        """Return the patterns with reference rows to use for each of some patterns (n, J), (n, D).
+        """Return the reference patterns to use for each of some patterns (n, J), (n, D).
 
         The nearest by Hamming distance until there are enough reference rows, including ties.
         """
@@ -330,8 +311,8 @@ def _count_probabilities(family: Family, own: Array, eta: float) -> Array | None
 def log_density(family: Family, own: Array, x: Array, eta: Array) -> Array:
     """Return the log density of answers (n,) at predictors (n,), without a change of variables.
 
-    For times it is the density of their logarithm, so that the relative weight of observed and
-    censored times does not depend on the unit.
+    For times it is that of their logarithm: the weight of censored times does not depend on the
+    unit.
     """
     theta, partition = family.natural(eta, broadcast_auxiliary(family, own))
     columns = add_column_axis(family, family.to_working(x))

@@ -21,15 +21,15 @@ from hidag.em.design_data import WorkingData
 from hidag.em.em import Estimate, extrapolate_gain, normalise_counts, run_em
 from hidag.em.m_step import Basis
 from hidag.em.problem import Problem, Schedule
-from hidag.fitting.information_criteria import (
-    all_features,
-    design_rank,
-    known_combinations,
-)
+from hidag.fitting.information_criteria import all_features, design_rank, known_combinations
 from hidag.inference.fitted_rows import can_list_states
-from hidag.inference.information.free_parameters import FreeParameters
+from hidag.inference.information.free_parameters import (
+    FreeParameters,
+    item_scores,
+    iterate_loading_scores,
+    row_scores,
+)
 from hidag.inference.information.posterior_tables import too_many_states
-from hidag.inference.information.row_scores import item_scores, iterate_loading_scores, row_scores
 from hidag.kernels.coordinate_descent import FREE, ZERO
 from hidag.latent.laws import LatentLaw, NetworkLaw, SaturatedLaw, factorise_counts, fit_network_law
 from hidag.measurement.parameters import MeasurementParameters
@@ -58,19 +58,11 @@ NOT_TESTED = "not judged"
 
 @dataclass(frozen=True)
 class QModel:
-    """A fit with a fixed Q-matrix on a table, which can be refitted with another Q.
-
-    Attributes
-    ----------
-    result : FitResult
-    values : ndarray, shape (N, J)
-    weights : ndarray, shape (N,), or None
-    log_likelihood : float
-    """
+    """A fit with a fixed Q-matrix on a table, which can be refitted with another Q."""
 
     result: FitResult
-    values: Array
-    weights: Array | None
+    values: Array  # (N, J)
+    weights: Array | None  # (N,)
     log_likelihood: float
 
     @cached_property
@@ -103,8 +95,7 @@ class QModel:
     def is_equivalent(self, q: Q, item: int) -> bool:
         """Return whether another Q gives an item the same model in all states that occur.
 
-        With a prerequisite in the hierarchy, requiring a skill and its prerequisite is the same as
-        requiring the skill.
+        Requiring a skill and its prerequisite is the same as requiring the skill.
         """
         if self.result.ruled_out is None:
             return bool((q[item] == self.q[item]).all())
@@ -252,10 +243,7 @@ def _make_law(law: LatentLaw, probabilities: Array) -> LatentLaw:
 
 
 def _initial_parameters(
-    parameters: MeasurementParameters,
-    terms: Terms,
-    support: NDArray[np.bool_],
-    effects: Effects,
+    parameters: MeasurementParameters, terms: Terms, support: NDArray[np.bool_], effects: Effects
 ) -> MeasurementParameters:
     """Return the parameters in other terms, zero for new ones.
 
@@ -280,24 +268,13 @@ def _reverse_states(probabilities: Array, levels: tuple[int, ...]) -> Array:
 
 @dataclass(frozen=True)
 class EntryTest:
-    """Score or Wald test of one entry of Q, without a refit.
-
-    Attributes
-    ----------
-    item, latent : int
-    action : {"add", "drop", "not judged"}
-        The change; "not judged" where prerequisites leave no state in which it matters.
-    statistic : float
-        Approximates twice the gain ("add") or loss ("drop") in log-likelihood.
-    degrees : int
-        Number of coefficients added or dropped.
-    """
+    """Score or Wald test of one entry of Q, without a refit."""
 
     item: int
     latent: int
-    action: str
-    statistic: float
-    degrees: int
+    action: str  # "add", "drop", or NOT_TESTED if prerequisites leave no state in which it matters
+    statistic: float  # approximates twice the gain ("add") or loss ("drop") in log-likelihood
+    degrees: int  # number of coefficients added or dropped
 
 
 #: An entry to add: item, latent and the new Q.
@@ -307,9 +284,8 @@ _Change = tuple[int, int, Q]
 def screen_entries(model: QModel) -> list[EntryTest]:
     """Return the tests of all changes of a single entry that leave each latent an item.
 
-    Weights are numbers of identical rows, as in the log-likelihood. Conjunctive items have one
-    coefficient whatever their latents, so that there is no test without a refit: their statistic
-    is NaN.
+    Weights are numbers of identical rows. Conjunctive items have one coefficient whatever their
+    latents, so that there is no test without a refit: their statistic is NaN.
     """
     changes = [
         (item, latent, other)
@@ -399,7 +375,7 @@ def _parameter_covariance(free: FreeParameters, scores: Array) -> Array:
     """Return the covariance of the free parameters (P, P) from root-weighted scores (N, P).
 
     With fewer than ten rows per parameter, an item's parameters are taken with those of the law
-    only, as in :mod:`hidag.diagnostics.moment_tests`.
+    only.
     """
     n_rows = free.data.n_counted
     if ROWS_PER_DIRECTION * scores.shape[1] <= n_rows:
@@ -423,8 +399,7 @@ def _wald_statistic(
 ) -> float:
     """Return the Wald statistic of the coefficients of an entry.
 
-    With prerequisites, of their combinations that are identified by states that occur; the others
-    are arbitrary and cost nothing to drop.
+    With prerequisites, of their combinations that are identified by states that occur.
     """
     result = free.result
     involved = np.concatenate([[False], result.terms.involved[:, latent]])

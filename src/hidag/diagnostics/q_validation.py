@@ -30,8 +30,7 @@ from hidag.inference.fitted_rows import can_sum_states, canonical_rows, require_
 from hidag.inference.information.posterior_tables import too_many_states
 from hidag.inference.refit import refit_settings
 from hidag.inference.result_tables import Table
-from hidag.metrics.matching import match_latents
-from hidag.metrics.model_parts import Parts
+from hidag.metrics.matching import Parts, match_latents
 from hidag.results import FitResult
 from hidag.structure.knowledge import Knowledge
 
@@ -65,16 +64,12 @@ class QValidation:
         *support* is the share of resampled tables in which the change is selected. An addition is
         selected if it gains more than the price, a removal if it loses less. *action* is "not
         judged" where prerequisites leave no state in which the entry matters.
-    provisional, suggested : ndarray of int8, shape (J, K)
-    estimated : ndarray of int8, shape (J, K), or None
-        From a fit without a given Q, latents matched.
-    steps : Table
-        Changes from the provisional to the suggested Q, one at a time, each refitted: twice the
-        gain in log-likelihood, and the price.
+    provisional, suggested : int8 arrays (J, K)
+    estimated : int8 array (J, K) or None, from a fit without a given Q, latents matched
+    steps : Table, changes from the provisional to the suggested Q, one at a time, each refitted
     log_likelihood, suggested_log_likelihood : float
     n_rows, n_resamples : int
-    n_counted : float
-        Number of rows, or the sum of their weights.
+    n_counted : float, number of rows, or the sum of their weights
     item_names, latent_names : tuple of str
     """
 
@@ -221,12 +216,8 @@ def validate_q(
     """
     for name, number in (("n_resamples", n_resamples), ("max_changes", max_changes)):
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
-            raise SettingError(
-                "invalid-count",
-                "{setting} must be a whole number of at least 0, got {value!r}",
-                setting=Setting(name),
-                value=number,
-            )
+            reason = "{setting} must be a whole number of at least 0, got {value!r}"
+            raise SettingError("invalid-count", reason, setting=Setting(name), value=number)
     seed = root_seed(random_state)
     if isinstance(fit, FitResult):
         require_weights(fit, sample_weight, "judging its Q")
@@ -432,13 +423,9 @@ def fit_provisional(
 def _make_estimator(result: FitResult, q: QSpec) -> DCRL:
     """Return an estimator with the settings of a fit for another Q.
 
-    Settings about single latents are passed on if it is clear which latents they are; otherwise a
-    warning lists those left out.
-
-    Raises
-    ------
-    SettingError
-        If it is not clear and the latents of the fit differ in their number of levels.
+    Settings about single latents are passed on if it is clear which latents they are; else a
+    warning lists those left out, or, if the latents of the fit differ in their levels, an error is
+    raised.
     """
     settings, forgotten = refit_settings(result)
     if forgotten:
@@ -531,11 +518,8 @@ def _fit_confirmatory(
 def match_estimated_q(estimated: FitResult, provisional: FitResult) -> IntArray:
     """Return an estimated Q with its latents matched to those of the provisional one."""
     if estimated.item_names != provisional.item_names:
-        raise DataError(
-            "wrong-items",
-            "{setting} must have the items of the provisional Q in the same order",
-            setting=Setting("estimated"),
-        )
+        reason = "{setting} must have the items of the provisional Q in the same order"
+        raise DataError("wrong-items", reason, setting=Setting("estimated"))
     ours = Parts(estimated.q_matrix, loadings=estimated.strengths)
     matching = match_latents(ours, Parts(provisional.q_matrix, loadings=provisional.strengths))
     out = np.zeros_like(provisional.q_matrix)

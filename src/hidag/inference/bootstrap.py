@@ -95,10 +95,7 @@ class RefitStore:
 
 
 def remove_refits(path: Path) -> bool:
-    """Remove the resamples stored in a folder, and return whether there were any.
-
-    The folder is removed too if it is then empty.
-    """
+    """Remove the resamples in a folder, and the folder if empty; return if there were any."""
     if not (path / _SIGNATURE).is_file():
         return False
     for file in (*path.glob(_RESAMPLE.format("*")), path / _SIGNATURE):
@@ -133,11 +130,9 @@ def _check_signature(file: Path, expected: dict[str, Any]) -> None:
         stored = json.loads(file.read_text("utf-8"))
         differing = [name for name in expected if stored[name] != expected[name]]
     except (ValueError, KeyError, TypeError) as error:
+        reason = "{file} was not written by a bootstrap, or it is damaged"
         raise FileError(
-            "invalid-file",
-            "{file} was not written by a bootstrap, or it is damaged",
-            advice="choose another folder",
-            file=str(file),
+            "invalid-file", reason, advice="choose another folder", file=str(file)
         ) from error
     if differing:
         raise SettingError(
@@ -154,19 +149,11 @@ def _check_signature(file: Path, expected: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class BootstrapProgress:
-    """The progress of a bootstrap.
-
-    Attributes
-    ----------
-    n_done, n_resamples : int
-        Number of finished resamples, including those of earlier runs, and of all resamples.
-    n_failed : int
-        Number of finished resamples that could not be fitted.
-    """
+    """The progress of a bootstrap; finished resamples include those of earlier runs."""
 
     n_done: int
     n_resamples: int
-    n_failed: int
+    n_failed: int  # finished, but could not be fitted
 
 
 def bootstrap(  # noqa: PLR0913
@@ -186,23 +173,22 @@ def bootstrap(  # noqa: PLR0913
 
     Each resample is fitted with the settings of the first fit, including its families, its
     knowledge and, if given, its Q. The latents of a refit are then matched to those of the first
-    fit; the quality of the match is part of the result. If Q is estimated, the knowledge about
-    latents is applied after the match.
+    fit; the quality of the match is part of the result. If Q is estimated, knowledge is applied
+    after the match.
 
     Parameters
     ----------
     fit : DCRL or FitResult
-        A fitted estimator, or its result.
     X : array or frame, shape (N, J)
         The table that was fitted. The columns of a frame are found by name; others are ignored.
     n_resamples : int
     kind : {"nonparametric", "parametric"}
         Rows of the table drawn with replacement, or rows drawn from the fitted model with the same
-        missing cells. The latter assumes that the model is correct.
+        missing cells, which assumes that the model is correct.
     start : {"full", "fitted"}
         "full" searches for starting values as the first fit did, so that a resample may end in
         another optimum, which is part of the uncertainty. "fitted" starts at the first fit, which
-        is much faster but ignores other optima. With an estimated Q, "dina" and "dino" items start
+        is much faster but ignores other optima; with an estimated Q, "dina" and "dino" items start
         at the main effects nearest to the fit, because main effects select their latents.
     sample_weight : array, shape (N,), optional
         As in ``fit``; weights are resampled with their rows.
@@ -213,10 +199,6 @@ def bootstrap(  # noqa: PLR0913
         Called with a `BootstrapProgress` at the start and after each resample.
     folder : path, optional
         Where to store finished resamples. The same call resumes with those stored there.
-
-    Returns
-    -------
-    BootstrapResult
     """
     count = checked_count("n_resamples", n_resamples)
     for name, value, choices in (("kind", kind, KINDS), ("start", start, STARTS)):
@@ -271,12 +253,8 @@ def _make_task(
     require_weights(result, sample_weight, "a bootstrap")
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weights is not None and weights.shape != (len(table),):
-        raise DataError(
-            "wrong-shape",
-            "sample_weight must have shape ({n_rows},), one weight for each row, got {shape}",
-            n_rows=len(table),
-            shape=weights.shape,
-        )
+        reason = "sample_weight must have shape ({n_rows},), one weight for each row, got {shape}"
+        raise DataError("wrong-shape", reason, n_rows=len(table), shape=weights.shape)
     # The fit ignores empty rows; resampling them would change the number of rows used.
     answered = nonempty_rows(table)
     settings = fit.get_params() if isinstance(fit, DCRL) else _stored_settings(result)

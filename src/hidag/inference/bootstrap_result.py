@@ -22,8 +22,6 @@ from hidag.inference.refit import (
     Refit,
     align_refit,
     network_from_arrays,
-    no_cells,
-    no_edges,
     stack_refits,
 )
 from hidag.latent.laws import LatentLaw, SaturatedLaw
@@ -49,34 +47,28 @@ class BootstrapResult:
     ----------
     latent_names, item_names, response_names, term_names : tuple of str
     levels : tuple of int
-    kind, start : str
-        As in `hidag.bootstrap`.
+    kind, start : str, as in `hidag.bootstrap`
     seed, n_resamples, n_rows : int
     q_given, knowing : bool
-        Whether all of Q was given, and so the same in every refit; whether the refits used prior
-        knowledge about the latents.
-    failures : tuple of str
-        Reasons why resamples could not be fitted; these are not among the B refits.
-    fitted : Refit
-        The first fit.
-    adjacency : ndarray of int8, shape (B, K, K)
-    q_matrix : ndarray of int8, shape (B, J, K)
-    intercept, dispersion : ndarray, shape (B, R)
-    loadings : ndarray, shape (B, R, T)
-        On the terms of the fit and of all refits.
-    cutpoints : ndarray, shape (B, R, C)
-    margins : ndarray, shape (B, K, max levels)
-    joint : ndarray, shape (B, S)
-        S is 0 if there are too many joint states to store.
-    agreement : ndarray, shape (B, K)
-        Cosine of each latent's strengths with those of the first fit.
-    moved, converged : ndarray of bool, shape (B,)
+        Whether all of Q was given, and so the same in every refit; whether prior knowledge was
+        used.
+    failures : tuple of str, why resamples could not be fitted; these are not among the B refits
+    fitted : Refit, the first fit
+    adjacency : int8 array (B, K, K)
+    q_matrix : int8 array (B, J, K)
+    intercept, dispersion : arrays (B, R)
+    loadings : array (B, R, T), on the terms of the fit and of all refits
+    cutpoints : array (B, R, C)
+    margins : array (B, K, max levels)
+    joint : array (B, S), empty if there are too many joint states to store
+    agreement : array (B, K), cosine of each latent's strengths with those of the first fit
+    moved, converged : bool arrays (B,)
         Whether latents were permuted or reversed for the match; whether the refit converged.
-    log_likelihood : ndarray, shape (B,)
-    edges, cells : ndarray, shapes (B, K, K) and (B, C)
+    log_likelihood : array (B,)
+    edges, cells : arrays (B, K, K) and (B, C)
         Parents and conditional tables of the refits, see
         :func:`hidag.inference.refit.network_arrays`; empty if ``joint`` is not.
-    in_sum : ndarray of bool, shape (R, 1 + T)
+    in_sum : bool array (R, 1 + T)
         Intercepts and loadings of which, because of prerequisites, only sums are identified; they
         have no intervals. Empty in files of older versions.
     """
@@ -107,8 +99,8 @@ class BootstrapResult:
     converged: NDArray[np.bool_]
     log_likelihood: Array
     knowing: bool = False
-    edges: NDArray[np.int8] = field(default_factory=no_edges)
-    cells: Array = field(default_factory=no_cells)
+    edges: NDArray[np.int8] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int8))
+    cells: Array = field(default_factory=lambda: np.zeros(0))
     in_sum: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
 
     @classmethod
@@ -117,11 +109,8 @@ class BootstrapResult:
         refits = [one for one in found if isinstance(one, Refit)]
         failures = tuple(one for one in found if isinstance(one, str))
         if not refits:
-            raise HidagError(
-                "no-refits",
-                "no resample could be fitted; the first error was: {reason}",
-                reason=failures[0],
-            )
+            reason = "no resample could be fitted; the first error was: {reason}"
+            raise HidagError("no-refits", reason, reason=failures[0])
         fit, given = task.fit, task.fit.q_given
         terms = fit.terms.joined(one.terms(fit.terms.levels) or fit.terms for one in refits)
         fitted, arrays = align_refit(fit, fit).on(terms), stack_refits(refits, terms)
@@ -154,25 +143,21 @@ class BootstrapResult:
     @property
     def adjacent(self) -> Array:
         """Share of refits in which two latents are adjacent, shape (K, K)."""
-        return self._share(self.adjacency | self._transposed)
+        return np.asarray(((self.adjacency | self._transposed) > 0).mean(axis=0))
 
     @property
     def directed(self) -> Array:
         """Share of refits with an edge from the row's to the column's latent, shape (K, K)."""
-        return self._share(self.adjacency & ~self._transposed)
+        return np.asarray(((self.adjacency & ~self._transposed) > 0).mean(axis=0))
 
     @property
     def undirected(self) -> Array:
         """Share of refits with an undirected edge, shape (K, K)."""
-        return self._share(self.adjacency & self._transposed)
+        return np.asarray(((self.adjacency & self._transposed) > 0).mean(axis=0))
 
     @property
     def _transposed(self) -> NDArray[np.int8]:
         return self.adjacency.transpose(0, 2, 1)
-
-    @staticmethod
-    def _share(edges: NDArray[np.int8]) -> Array:
-        return np.asarray((edges > 0).mean(axis=0))
 
     @property
     def q_probability(self) -> Array:
@@ -187,15 +172,7 @@ class BootstrapResult:
     def replicates(self, fit: FitResult) -> Iterator[FitResult]:
         """Yield the refits as results, for intervals of any function of a result.
 
-        Parameters
-        ----------
-        fit : FitResult
-            The first fit.
-
-        Raises
-        ------
-        SettingError
-            If it is another fit, or if the laws of the refits were not stored.
+        Raises SettingError for another fit than the first, and if the laws were not stored.
         """
         if fit.item_names != self.item_names or fit.latent_names != self.latent_names:
             raise SettingError(
@@ -212,28 +189,23 @@ class BootstrapResult:
                 law=Setting("law", "network"),
             )
         terms = self.fitted.terms(self.levels) or fit.terms
+        law: LatentLaw
         for b in range(self.n_refits):
+            if self.joint.shape[1]:
+                law = SaturatedLaw(StateSpace(self.levels), self.joint[b] / self.joint[b].sum())
+            else:
+                law = network_from_arrays(self.levels, self.edges[b], self.cells[b])
+            names = ("intercept", "loadings", "dispersion", "cutpoints")
+            items = {name: getattr(self, name)[b] for name in names}
             yield replace(
                 fit,
-                parameters=replace(
-                    fit.parameters,
-                    intercept=self.intercept[b],
-                    loadings=self.loadings[b],
-                    dispersion=self.dispersion[b],
-                    cutpoints=self.cutpoints[b],
-                    terms=terms,
-                ),
-                law=self._law(b),
+                parameters=replace(fit.parameters, **items, terms=terms),
+                law=law,
                 graph=CPDAG(self.adjacency[b], self.latent_names),
                 q_given=self.q_matrix[b],
                 log_likelihood=float(self.log_likelihood[b]),
                 converged=bool(self.converged[b]),
             )
-
-    def _law(self, b: int) -> LatentLaw:
-        if not self.joint.shape[1]:
-            return network_from_arrays(self.levels, self.edges[b], self.cells[b])
-        return SaturatedLaw(StateSpace(self.levels), self.joint[b] / self.joint[b].sum())
 
     def edge_table(self) -> list[Row]:
         """Return the edge in the fit and the frequency of each kind of edge, by pair of latents."""

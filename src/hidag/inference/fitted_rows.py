@@ -27,8 +27,8 @@ NOT_SUMMED = f"{NOT_LISTED} if the treewidth is too large"
 def weighted_sample(values: Array, given: Any) -> tuple[Array, Array | None]:
     """Return the rows with answers and positive weights, (n, J), and their weights, (n,).
 
-    Weights are scaled to sum to the effective sample size (Kish), so that only their ratios
-    matter; None if all are equal.
+    Weights sum to the effective sample size (Kish): only their ratios matter. None if all are
+    equal.
     """
     answered = nonempty_rows(values)
     if not answered.any():
@@ -47,10 +47,7 @@ def weighted_sample(values: Array, given: Any) -> tuple[Array, Array | None]:
 
 
 def observable_values(result: FitResult, X: Any) -> Array:
-    """Return the values of a table as the families of the fit observe them, shape (N, J).
-
-    As ``result.rows``, but times beyond the limit of a censored item are set to the limit.
-    """
+    """Return ``result.rows(X)`` with times beyond the limit of a censored item set to the limit."""
     values = result.rows(X)
     out = values
     for j, name in enumerate(result.families):
@@ -63,14 +60,9 @@ def observable_values(result: FitResult, X: Any) -> Array:
     return out
 
 
-def was_weighted(result: FitResult) -> bool:
-    """Return whether the model was fitted with row weights."""
-    return result.weighted
-
-
 def require_weights(result: FitResult, sample_weight: Any, what: str) -> None:
     """Raise if the fit used row weights that are not given again."""
-    if was_weighted(result) and sample_weight is None:
+    if result.weighted and sample_weight is None:
         raise SettingError(
             "missing-weights",
             "the fit used row weights, and {what} without them would describe another fit",

@@ -25,22 +25,10 @@ def percentile_interval(values: ArrayLike, level: float = LEVEL) -> tuple[Array,
     """Return the ends of percentile intervals over the first axis.
 
     The p-th percentile of B replicates is the order statistic of rank p (B + 1), interpolated
-    linearly (the "weibull" method of numpy). If the truth is exchangeable with the replicates, as
-    the bootstrap supposes, it falls into each of the B + 1 gaps with the same probability, so that
-    the interval has the nominal coverage for any B. The default method of numpy loses 2 / (B + 1)
-    of it: 90 % intervals from 30 replicates would cover 84 %.
-
-    Parameters
-    ----------
-    values : array, shape (B, ...)
-        One number per replicate.
-    level : float
-        Coverage probability.
-
-    Returns
-    -------
-    low, high : ndarray, shape (...)
-        The smallest and largest replicate if there are fewer than `required_replicates`.
+    linearly (numpy's "weibull"): the truth, if exchangeable with the replicates, falls into each of
+    the B + 1 gaps with the same probability, so that the coverage is nominal for any B. The default
+    method of numpy loses 2 / (B + 1) of it. With fewer than `required_replicates` the ends are the
+    smallest and largest replicate.
     """
     tail = (1.0 - check_level(level)) / 2.0
     low, high = np.quantile(
@@ -50,28 +38,15 @@ def percentile_interval(values: ArrayLike, level: float = LEVEL) -> tuple[Array,
 
 
 def range_interval(lows: ArrayLike, highs: ArrayLike, level: float = LEVEL) -> tuple[Array, Array]:
-    """Return intervals for a partially identified number, given its range in each replicate.
+    """Return intervals for a partially identified number from its range in each replicate (B, ...).
 
     The interval should cover the number wherever it is in its range. With half of the error
     probability at each end, coverage would be too high: a number at one end of a wide range is
     hardly ever missed at the other end (Imbens and Manski 2004). So the tail probability of each
     end is the largest, between half of the error probability and all of it, for which neither the
     lower nor the upper ends of the replicates lie outside more often than the error probability.
-    It is half if the ranges are distinct single numbers, which gives percentile intervals, and all
-    of it if the ranges are wider than their sampling variation. Shares are counted as in
-    :func:`percentile_interval`; a value exactly at an end, such as an effect of zero, is covered.
-
-    Parameters
-    ----------
-    lows, highs : array, shape (B, ...)
-        Ends of the range of each replicate.
-    level : float
-        Coverage probability.
-
-    Returns
-    -------
-    low, high : ndarray, shape (...)
-        NaN if some replicate has no range.
+    Half gives percentile intervals. Shares are counted as in :func:`percentile_interval`; a value
+    exactly at an end, such as an effect of zero, is covered. NaN if some replicate has no range.
     """
     error = 1.0 - check_level(level)
     ends = np.stack([np.asarray(lows, dtype=np.float64), np.asarray(highs, dtype=np.float64)])

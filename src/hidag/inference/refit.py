@@ -19,16 +19,13 @@ from hidag.latent.laws import LatentLaw, NetworkLaw
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.terms import Terms
-from hidag.metrics.matching import Matching, match_latents
-from hidag.metrics.model_parts import Parts, relabel_law
+from hidag.metrics.matching import Matching, Parts, match_latents, relabel_law
 from hidag.results import FitResult
 from hidag.strategy.measurement import Measurement
 from hidag.structure.knowledge import Knowledge
 
 Array = NDArray[np.float64]
 
-#: Settings that may be functions or objects, of which a saved result has only the repr.
-_OBJECTS = ("search", "score", "resample")
 #: Larger laws are stored as networks. A saturated law has only its joint table, so the limit is
 #: the size at which hundreds of refits still fit in memory.
 MAX_JOINT_STATES = 1 << 13
@@ -37,27 +34,20 @@ SAME_LATENT = 0.9
 
 
 def refit_settings(result: FitResult) -> tuple[dict[str, Any], list[str]]:
-    """Return the estimator settings stored in a result, and the names of those not stored.
-
-    Functions and objects passed by the user are not stored.
-    """
+    """Return the estimator settings stored in a result, and the names of those not stored."""
     # Results store the score of the graph search as "score", which DCRL accepts.
     known = {*DCRL(1).get_params(), "score"}
     settings = {name: value for name, value in result.settings.items() if name in known}
     settings.setdefault("n_latents", len(result.latent_names))
     if isinstance(settings.get("knowledge"), Mapping):
         settings["knowledge"] = Knowledge.from_dict(settings["knowledge"])
-    choices = {"search": NAMED_SEARCHES, "score": NAMED_SCORES}
-    absent = [
-        name
-        for name in _OBJECTS
-        if name in settings
-        and (
-            settings[name] not in choices[name]
-            if name in choices
-            else str(settings[name]).startswith("<")
-        )
-    ]
+    # Of functions and objects a saved result has only the repr.
+    stored = {
+        "search": settings.get("search") in NAMED_SEARCHES,
+        "score": settings.get("score") in NAMED_SCORES,
+        "resample": not str(settings.get("resample")).startswith("<"),
+    }
+    absent = [name for name in stored if name in settings and not stored[name]]
     for name in absent:
         del settings[name]
     return settings, absent
@@ -68,28 +58,13 @@ def is_storable(law: LatentLaw) -> bool:
     return isinstance(law, NetworkLaw) or law.space.n_states <= MAX_JOINT_STATES
 
 
-def no_edges() -> NDArray[np.int8]:
-    """Return the empty parents of a law that is not stored as a network."""
-    return np.zeros((0, 0), dtype=np.int8)
-
-
-def no_cells() -> Array:
-    """Return the empty tables of a law that is not stored as a network."""
-    return np.zeros(0)
-
-
 def network_arrays(law: LatentLaw) -> tuple[NDArray[np.int8], Array]:
-    """Return parents and tables of a large network; empty if the joint table is stored.
+    """Return parents (K, K) and concatenated tables of a network; empty if the joint is stored.
 
-    Returns
-    -------
-    edges : ndarray of int8, shape (K, K)
-        1 if the latent of the row is a parent of that of the column.
-    cells : ndarray
-        All tables concatenated, each over its parents in increasing order.
+    Tables are over their parents in increasing order; rows of ``edges`` are parents of columns.
     """
     if not isinstance(law, NetworkLaw) or law.space.n_states <= MAX_JOINT_STATES:
-        return no_edges(), no_cells()
+        return np.zeros((0, 0), dtype=np.int8), np.zeros(0)
     edges = np.zeros((law.space.n_latents,) * 2, dtype=np.int8)
     cells = []
     for k, (parents, table) in enumerate(zip(law.parents, law.tables, strict=True)):
@@ -116,48 +91,26 @@ def network_from_arrays(
 class Refit:
     """The estimates of one resample, with the latents of the first fit.
 
-    Attributes
-    ----------
-    adjacency : ndarray of int8, shape (K, K)
-        Of the CPDAG.
-    q_matrix : ndarray of int8, shape (J, K)
-    intercept, dispersion : ndarray, shape (R,)
-        One row per item, several for nominal items.
-    loadings : ndarray, shape (R, T)
-        On the terms of the refit, which may have other interactions than the first fit.
-    cutpoints : ndarray, shape (R, C)
-    margins : ndarray, shape (K, max levels)
-    joint : ndarray, shape (S,)
-        Probabilities of joint states; empty if there are too many.
-    agreement : ndarray, shape (K,)
-        Cosine of each latent's strengths on the items with those of the first fit.
-    moved : bool
-        Whether latents were permuted or reversed for the match.
-    log_likelihood : float
-    converged : bool
-    asked : ndarray of uint8, shape (T, K), or None
-        The terms, as in `hidag.measurement.Terms.thresholds`; None in files of older versions,
-        whose loadings are on the terms of the first fit.
-    edges, cells : ndarray
-        The law as in :func:`network_arrays`; empty if ``joint`` is not, and in files of older
-        versions.
+    In files of older versions ``asked`` is None, with loadings on the terms of the first fit, and
+    ``edges`` and ``cells`` are empty.
     """
 
-    adjacency: NDArray[np.int8]
-    q_matrix: NDArray[np.int8]
-    intercept: Array
-    dispersion: Array
-    loadings: Array
-    cutpoints: Array
-    margins: Array
-    joint: Array
-    agreement: Array
-    moved: bool
+    adjacency: NDArray[np.int8]  # (K, K), of the CPDAG
+    q_matrix: NDArray[np.int8]  # (J, K)
+    intercept: Array  # (R,), one row per item, several for nominal items
+    dispersion: Array  # (R,)
+    loadings: Array  # (R, T), on the terms of the refit, perhaps with other interactions
+    cutpoints: Array  # (R, C)
+    margins: Array  # (K, max levels)
+    joint: Array  # (S,), probabilities of joint states; empty if there are too many
+    agreement: Array  # (K,), cosine of each latent's strengths with those of the first fit
+    moved: bool  # whether latents were permuted or reversed for the match
     log_likelihood: float
     converged: bool
-    asked: NDArray[np.uint8] | None = None
-    edges: NDArray[np.int8] = field(default_factory=no_edges)
-    cells: Array = field(default_factory=no_cells)
+    asked: NDArray[np.uint8] | None = None  # (T, K), Terms.thresholds
+    # The law as in network_arrays; empty if joint is not.
+    edges: NDArray[np.int8] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int8))
+    cells: Array = field(default_factory=lambda: np.zeros(0))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return all fields by name, as arrays."""
@@ -166,11 +119,8 @@ class Refit:
     @classmethod
     def of(cls, arrays: Mapping[str, NDArray[Any]]) -> Refit:
         """Return the refit from its :meth:`arrays`."""
-        scalars: dict[str, Any] = {"moved": bool, "log_likelihood": float, "converged": bool}
-        values: dict[str, Any] = {
-            name: scalars.get(name, np.asarray)(value) for name, value in arrays.items()
-        }
-        return cls(**values)
+        kinds: dict[str, Any] = {"moved": bool, "log_likelihood": float, "converged": bool}
+        return cls(**{name: kinds.get(name, np.asarray)(one) for name, one in arrays.items()})
 
     def terms(self, levels: tuple[int, ...]) -> Terms | None:
         """Return the terms of the loadings for latents with these levels; None if not stored."""
@@ -187,8 +137,7 @@ class Refit:
 def stack_refits(refits: Sequence[Refit], terms: Terms) -> dict[str, NDArray[Any]]:
     """Return the fields of refits by name, read-only, with a first axis over the refits.
 
-    Loadings are on ``terms``. Networks are padded with NaN after the cells of small tables, and
-    empty if some refit has none.
+    Loadings are on ``terms``. Networks are padded with NaN, and empty if some refit has none.
     """
     found = [one.on(terms).arrays() for one in refits]
     same_shape = [name for name in found[0] if name not in ("asked", "edges", "cells")]
@@ -207,10 +156,7 @@ def stack_refits(refits: Sequence[Refit], terms: Terms) -> dict[str, NDArray[Any
 
 
 def align_refit(refit: FitResult, fit: FitResult, matching: Matching | None = None) -> Refit:
-    """Return a refit with the order and polarity of the latents of the first fit.
-
-    Latents are matched by their items and loadings unless ``matching`` is given.
-    """
+    """Return a refit with the order and polarity of the latents of the first fit."""
     if matching is None:
         matching = match_refit(Parts.of(refit), fit)
     order, flips = np.array(matching.permutation), np.array(matching.flips)
@@ -240,14 +186,9 @@ def align_refit(refit: FitResult, fit: FitResult, matching: Matching | None = No
 
 
 def match_refit(refit: Parts, fit: FitResult) -> Matching:
-    """Return the matching of the latents of a refit to those of the fit.
-
-    Raises
-    ------
-    DataError
-        If matched latents have different numbers of levels.
-    """
-    knowledge = knowledge_of(fit)
+    """Return the matching of latents of a refit to those of the fit; raise if levels differ."""
+    given = fit.settings.get("knowledge")
+    knowledge = Knowledge.from_dict(given) if isinstance(given, Mapping) and given else None
     allowed = None
     if knowledge is not None and fit.q_given is not None:
         allowed = _exchangeable(knowledge, fit.latent_names)
@@ -264,17 +205,10 @@ def match_refit(refit: Parts, fit: FitResult) -> Matching:
     return replace(matching, flips=flips)
 
 
-def knowledge_of(fit: FitResult) -> Knowledge | None:
-    """Return the prior knowledge that a fit used."""
-    given = fit.settings.get("knowledge")
-    return Knowledge.from_dict(given) if isinstance(given, Mapping) and given else None
-
-
 def _exchangeable(knowledge: Knowledge, names: tuple[str, ...]) -> NDArray[np.bool_]:
     """Return which pairs of latents have the same role in the knowledge, shape (K, K).
 
-    With a given Q, estimation obeys the knowledge about its columns. Exchanging latents with
-    different roles afterwards would violate it.
+    With a given Q, estimation obeys the knowledge about its columns; exchanging others violates it.
     """
     constraints = knowledge.constraints(names).astype(np.int64)
     before = np.zeros_like(constraints)
@@ -304,15 +238,7 @@ class MatchedKnowledge:
     """Knowledge about the latents of a fit, applied to a refit with another order of latents.
 
     If Q is estimated, latents have no names before the end of Stage I. They are then matched to
-    those of the fit, and the knowledge follows the matching. The final alignment uses the same
-    matching, because the graph obeys the knowledge under it.
-
-    Attributes
-    ----------
-    fit : FitResult
-    knowledge : Knowledge
-    matching : Matching or None
-        None before the end of Stage I.
+    those of the fit; knowledge and final alignment follow this ``matching``.
     """
 
     def __init__(self, fit: FitResult, knowledge: Knowledge) -> None:
@@ -323,41 +249,24 @@ class MatchedKnowledge:
     def __call__(self, measured: Measurement) -> Knowledge:
         """Return the knowledge in terms of the latents that Stage I found."""
         fit, items = self.fit, measured.parameters
-        self.matching = match_refit(
-            Parts(
-                np.asarray(fit.responses.any_response(items.support), dtype=np.int8),
-                items.intercept,
-                items.loadings,
-                measured.law,
-                terms=items.terms,
-                questions=fit.responses.questions,
-            ),
-            fit,
+        q = np.asarray(fit.responses.any_response(items.support), dtype=np.int8)
+        questions = fit.responses.questions
+        parts = Parts(
+            q, items.intercept, items.loadings, measured.law, None, items.terms, questions
         )
+        self.matching = match_refit(parts, fit)
         position = np.argsort(self.matching.permutation)
         return self.knowledge.reindex(fit.latent_names, position.tolist())
 
 
 @dataclass(frozen=True)
 class BootstrapTask:
-    """The input that all resamples of a bootstrap share.
+    """The input that all resamples of a bootstrap share."""
 
-    Attributes
-    ----------
-    values : ndarray, shape (N, J)
-    weights : ndarray, shape (N,), or None
-    fit : FitResult
-    settings : mapping
-        Of the estimator, without ``random_state``.
-    kind : {"nonparametric", "parametric"}
-    start : {"full", "fitted"}
-    seed : int
-    """
-
-    values: Array
-    weights: Array | None
+    values: Array  # (N, J)
+    weights: Array | None  # (N,)
     fit: FitResult
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Any]  # of the estimator, without random_state
     kind: str
     start: str
     seed: int
@@ -369,7 +278,14 @@ def run_resample(task: BootstrapTask, index: int) -> tuple[int, Refit | str]:
     The outcome depends on the seed and the index only, not on the process.
     """
     rng = np.random.default_rng(np.random.SeedSequence(task.seed, spawn_key=(index,)))
-    values, weights = _draw_resample(task, rng)
+    values, weights, n_rows = task.values, task.weights, len(task.values)
+    if task.kind == "nonparametric":
+        rows = rng.integers(n_rows, size=n_rows)
+        values, weights = values[rows], None if weights is None else weights[rows]
+    else:
+        drawn = task.fit.sample_items(task.fit.law.sample(n_rows, rng), rng)
+        # The same cells are missing, because missing data are part of the uncertainty.
+        values = np.where(np.isnan(values), np.nan, drawn)
     start = None if task.start == "full" else _initial_values(task.fit)
     model = DCRL(**task.settings)._start_from(start)
     model.set_params(random_state=int(rng.integers(1 << 62)))
@@ -387,14 +303,3 @@ def run_resample(task: BootstrapTask, index: int) -> tuple[int, Refit | str]:
             return index, align_refit(model.result_, task.fit, matching)
         except HidagError as error:
             return index, str(error)
-
-
-def _draw_resample(task: BootstrapTask, rng: np.random.Generator) -> tuple[Array, Array | None]:
-    n_rows = len(task.values)
-    if task.kind == "nonparametric":
-        rows = rng.integers(n_rows, size=n_rows)
-        return task.values[rows], None if task.weights is None else task.weights[rows]
-    states = task.fit.law.sample(n_rows, rng)
-    drawn = task.fit.sample_items(states, rng)
-    # The same cells are missing, because missing data are part of the uncertainty.
-    return np.where(np.isnan(task.values), np.nan, drawn), task.weights

@@ -18,14 +18,7 @@ N_EFFECTIVE = "n_effective"
 
 @dataclass(frozen=True)
 class Table:
-    """Rows with named columns.
-
-    Attributes
-    ----------
-    columns : tuple of str
-    rows : tuple of tuples
-        Strings, integers, floats (NaN for a missing value) and booleans.
-    """
+    """Rows of plain values (NaN for a missing number) with named columns."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -58,14 +51,9 @@ class Table:
         return Table(self.columns, tuple(rows))
 
     def in_order(self, place: Mapping[str, int], n_names: int = 1) -> Table:
-        """Return the rows in the order of the names in their first columns (a stable sort).
+        """Return the rows sorted by the places of the names in their first ``n_names`` columns.
 
-        Parameters
-        ----------
-        place : mapping from str to int
-            Position of each name.
-        n_names : int
-            Number of columns with names; the names within a row are sorted too.
+        The sort is stable; the names within a row are sorted too.
         """
         named = (
             (*sorted(row[:n_names], key=place.__getitem__), *row[n_names:]) for row in self.rows

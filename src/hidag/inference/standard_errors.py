@@ -25,7 +25,7 @@ from hidag.inference.information.item_derivatives import (
     response_auxiliary,
     shift_auxiliary,
 )
-from hidag.inference.information.parameter_covariance import Uncertainty, estimate_uncertainty
+from hidag.inference.information.observed_information import Uncertainty, estimate_uncertainty
 from hidag.inference.intervals import LEVEL, check_level
 from hidag.inference.result_tables import Table
 from hidag.measurement.families import item_type
@@ -63,10 +63,8 @@ _NAN = float("nan")
 def _pattern_rows(free: FreeParameters, known: Uncertainty, quantile: float) -> Iterator[Row]:
     """Yield a row for each possible pattern of the latents of each item.
 
-    Patterns with the same response distribution by the form of the item are one row: a
-    conjunctive item has two, with all of its latents and without. A nominal item has rows for each
-    category, named ``item=category``. Intervals are computed on the scale of the predictor, those
-    of categories on the scale of log odds.
+    Patterns with the same response distribution by the form of the item are one row. A nominal item
+    has rows for each category. Intervals are computed on the scale of predictors or log odds.
     """
     result = free.result
     levels = result.law.space.levels
@@ -142,8 +140,8 @@ def _category(
 ) -> Numbers:
     """Return the probability of a category of a nominal item in a state, as :func:`_mean` does.
 
-    ``channels`` (C - 1,) are the predictors of the item in the order of its categories, ``place``
-    is the position of the category; the last category has no predictor.
+    ``channels`` (C - 1,) are the item's predictors in the order of its categories; the last
+    category has none. ``place`` is the position of the category.
     """
     responses = [free.channels[c].response for c in channels]
     at = free.tables.states(free.table_of(int(channels[0])))[[state]]
@@ -190,33 +188,23 @@ class StandardErrors:
         A row for each number: kind (coefficient, dispersion, cutpoint, probability, share), the
         item or latent, the term, estimate, standard error and interval. The standard error is NaN
         if the likelihood is flat along a coefficient, or the estimate is on the boundary.
-    names : tuple of str, length P
-        Of the free parameters, including those identified in sums only, without probabilities on
-        the boundary.
-    covariance : ndarray, shape (P, P)
+    names : tuple of str, of the P free parameters, without probabilities on the boundary
+    covariance : array (P, P)
         Of the free parameters: coefficients in the units of the items, dispersions on their
         unbounded scale, cutpoints, log ratios of the law. NaN if not estimated.
     kind : str
     level : float
-        Of the intervals.
-    n_rows : float
-        Number of rows used, or the sum of their weights.
-    n_parameters : int
-        Number of parameters in information criteria
-        (:func:`hidag.fitting.information_criteria.count_parameters`), which may differ from P.
-    not_estimated : tuple of str
-        Parameters along which the likelihood is flat, and coefficients on the boundary: see
-        :mod:`hidag.inference.information.item_derivatives`.
+    n_rows : float, number of rows used, or the sum of their weights
+    n_parameters : int, number of parameters in information criteria, which may differ from P
+    not_estimated : tuple of str, parameters in flat directions or on the boundary
     distance : float
         Distance of the fit from the nearest maximum of the likelihood, in standard errors.
     known_in_sum : tuple of str
         Those of ``not_estimated`` of which no table can identify more than sums, because
         prerequisites rule out states. Probabilities of answers are identified.
     patterns : Table
-        The expected answer to each item in each pattern of its latents: the probability of a
-        success or of a category, or the mean, with the share of the pattern, standard error and
-        interval. For nominal items, unlike coefficients, these do not depend on the order of
-        categories.
+        The expected answer to each item in each pattern of its latents (probability of a success or
+        of a category, or mean), with the share of the pattern, standard error and interval.
     """
 
     table: Table
@@ -274,27 +262,24 @@ def standard_errors(
     kind: str = "louis",
     level: float = LEVEL,
 ) -> StandardErrors:
-    """Return standard errors of coefficients, dispersions, cutpoints and the law.
+    """Return standard errors of coefficients, dispersions, cutpoints and the law, with Q as known.
 
-    Q is treated as known, whether it was given or estimated; a bootstrap includes the uncertainty
-    of its estimation.
+    A bootstrap includes the uncertainty of the estimation of Q.
 
     Parameters
     ----------
     result : FitResult or DCRL
-        A fitted estimator, or its result. With more than 2^13 joint states the model must have a
-        small treewidth.
+        With more than 2^13 joint states the model must have a small treewidth.
     X : array or frame
         The table that was fitted.
     sample_weight : array, shape (N,), optional
         As in the fit. Weights for unequal sampling probabilities need ``kind="sandwich"``.
     kind : {"louis", "sandwich", "scores"}
         The inverse of the observed information (Louis's formula); the sandwich with the outer
-        products of the rows' scores, which is valid for misspecified models and survey weights; or
-        the inverse of the outer products, which is the fastest. "louis" and "scores" treat weights
-        as frequencies: twice the weights divide standard errors by the square root of 2. In
-        "sandwich" a row of weight 2 is one row that represents two: twice the weights change
-        nothing.
+        products of the rows' scores, valid for misspecified models and survey weights; or the
+        inverse of the outer products, which is the fastest. "louis" and "scores" treat weights as
+        frequencies: twice the weights divide standard errors by the square root of 2. In "sandwich"
+        a row of weight 2 is one row that represents two: twice the weights change nothing.
     level : float
         Of the intervals.
     """

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from hidag.exceptions import DataError
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.terms import Terms
-from hidag.metrics.matching import match_latents, total_variation
-from hidag.metrics.model_parts import Parts, cpdag_adjacency
+from hidag.metrics.matching import Parts, cpdag_adjacency, match_latents, total_variation
 
 _NAN = float("nan")
 
@@ -33,13 +32,11 @@ class GraphComparison:
 
     Attributes
     ----------
-    shd : int
-        Structural Hamming distance: number of pairs whose status (none, ->, <-, -) differs.
+    shd : int, structural Hamming distance: pairs whose status (none, ->, <-, -) differs
     n_missing, n_extra, n_misdirected : int
-        The parts of ``shd``: pairs adjacent only in the truth, only in the estimate, and in both
-        with another direction.
-    precision, recall, f1 : float
-        Of the skeleton.
+        Its parts: pairs adjacent only in the truth, only in the estimate, or with another
+        direction.
+    precision, recall, f1 : float, of the skeleton
     """
 
     shd: int
@@ -65,13 +62,11 @@ def evaluate_graph(estimated: Any, true: Any) -> GraphComparison:
     """
     a, b = cpdag_adjacency(estimated), cpdag_adjacency(true)
     if a.shape != b.shape:
-        raise DataError(
-            "different-variables",
+        reason = (
             "graphs must have the same variables, got {n_estimated} estimated and {n_true} true "
-            "ones",
-            n_estimated=len(a),
-            n_true=len(b),
+            "ones"
         )
+        raise DataError("different-variables", reason, n_estimated=len(a), n_true=len(b))
     pairs = np.triu_indices(len(a), k=1)
     in_a, in_b = (((one | one.T)[pairs] > 0) for one in (a, b))
     differs = (a[pairs] != b[pairs]) | (a.T[pairs] != b.T[pairs])
@@ -90,30 +85,23 @@ class Evaluation:
 
     Attributes
     ----------
-    permutation : tuple of int, length K true
-        Index of the estimated latent matched to each true one; -1 if there is none.
-    flips : tuple of bool, length K true
-        Whether the levels of that latent were reversed.
+    permutation, flips : tuples of int and of bool, length K true
+        Index of the estimated latent matched to each true one, -1 if there is none; whether its
+        levels were reversed.
     n_latents_true, n_latents_estimated : int
     shd : int or None
         ``shd_graph + shd_q``, the paper's distance on the composite graph; None without a graph.
-    shd_graph : int or None
-        Number of pairs of latents whose status differs between the CPDAGs.
+    shd_graph : int or None, pairs of latents whose status differs between the CPDAGs
     shd_q : int
         Number of entries of Q that differ. An unmatched latent counts with all its entries.
-    graph : GraphComparison or None
-        The parts of ``shd_graph``, and detection of the latent skeleton.
-    q_precision, q_recall, q_f1 : float
-        Detection of the entries of Q.
+    graph : GraphComparison or None, the parts of ``shd_graph``, and detection of the skeleton
+    q_precision, q_recall, q_f1 : float, detection of the entries of Q
     tv_law : float
         Total variation distance of the latent distributions; NaN if one is absent, the numbers of
         latents differ, or there are too many joint states to list.
-    rmse_loadings : float
-        Over all J x K entries, zeros included; NaN without loadings. A nominal item has a row for
-        each category but the last. NaN if the categories are ordered differently in the truth,
-        because the rows then have different meanings.
-    rmse_intercept : float
-        Likewise; NaN without intercepts.
+    rmse_loadings, rmse_intercept : float
+        Over all entries, zeros included; NaN if absent. A nominal item has a row for each category
+        but the last. NaN if the categories are ordered differently in the truth.
     """
 
     permutation: tuple[int, ...]
@@ -203,10 +191,6 @@ def evaluate(estimate: object, truth: object) -> Evaluation:
         required.
     truth : object
         With ``q_matrix``, ``intercept``, ``loadings``, ``law`` and ``cpdag``, or :class:`Parts`.
-
-    Returns
-    -------
-    Evaluation
     """
     ours, true = Parts.of(estimate), Parts.of(truth)
     matching = match_latents(ours, true)
@@ -267,10 +251,7 @@ def _nearest(
     terms: Terms,
     ruled_out: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
-    """Return the loadings (R, T) nearest to others among those equivalent in the possible states.
-
-    If states are ruled out, only sums of some loadings are identified; their split is no error.
-    """
+    """Return the loadings (R, T) nearest to others among those equivalent in possible states."""
     features = terms.features(StateSpace(terms.levels).states()[~ruled_out])
     out = loadings.copy()
     for r, used in enumerate((loadings != 0) | (to != 0)):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.causal.item_outcomes import MEAN, tabulate_outcomes
+from hidag.causal.probability_queries import MEAN, tabulate_outcomes
 from hidag.exceptions import DataError, SettingError
 from hidag.formatting import plural
 from hidag.measurement.families import family_named, item_type

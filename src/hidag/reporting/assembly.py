@@ -22,7 +22,7 @@ from hidag.diagnostics.goodness_of_fit import fit_statistics
 from hidag.diagnostics.q_validation import validate_q
 from hidag.exceptions import HidagWarning, Message
 from hidag.fitting.information_criteria import count_parameters
-from hidag.inference.fitted_rows import NOT_SUMMED, can_list_states, can_sum_states, was_weighted
+from hidag.inference.fitted_rows import NOT_SUMMED, can_list_states, can_sum_states
 from hidag.inference.information.posterior_tables import state_tables
 from hidag.inference.intervals import MIN_REPLICATES
 from hidag.inference.standard_errors import standard_errors
@@ -149,7 +149,7 @@ def _goodness_of_fit(inputs: ReportInputs) -> Panel:
         n_tables=min(max(n_tables, MIN_SIMULATIONS), MAX_SIMULATIONS),
     )
     # Unweighted statistics of a weighted fit differ from the model without any misfit.
-    judged = inputs.weights is not None or not was_weighted(result)
+    judged = inputs.weights is not None or not result.weighted
     return goodness_of_fit_panel(statistics, judged=judged)
 
 

@@ -17,7 +17,7 @@ from hidag.fitting.fit_warnings import (
     overdispersion_message,
 )
 from hidag.formatting import join_names, plural
-from hidag.inference.fitted_rows import NOT_SUMMED, was_weighted
+from hidag.inference.fitted_rows import NOT_SUMMED
 from hidag.measurement.families import item_type
 from hidag.reporting.content import GOODNESS_OF_FIT, ReportContent
 from hidag.reporting.model_description import describe_effects, describe_latents
@@ -59,7 +59,7 @@ def describe_fit(result: FitResult) -> list[str]:
         *([f"{describe_empty_rows(n_empty, result.n_samples)}."] if n_empty else []),
         *_describe_answer_codes(result),
         *([f"The number of latents was selected from the data: {reason}."] if reason else []),
-        *(["Sample weights were used."] if was_weighted(result) else []),
+        *(["Sample weights were used."] if result.weighted else []),
         _describe_q(result),
         describe_effects(result),
         *limiting_cases(result),
@@ -271,7 +271,7 @@ def explain_missing_verdict(result: FitResult, content: ReportContent) -> str:
         )
     if not content.fit_assessed:
         return "Goodness of fit was not assessed."
-    if was_weighted(result) and not content.weighted:
+    if result.weighted and not content.weighted:
         return (
             "The fit statistics ignore the sample weights that the fit used, and therefore do not "
             "assess it."

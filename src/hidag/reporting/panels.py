@@ -7,8 +7,7 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from hidag.causal.causal_effects import AverageEffects, average_effects
-from hidag.causal.item_outcomes import effect_sizes
-from hidag.causal.probability_queries import WeightedSample, condition_law
+from hidag.causal.probability_queries import WeightedSample, condition_law, effect_sizes
 from hidag.data.rows import describe_rows
 from hidag.diagnostics.goodness_of_fit import LEVEL, FitStatistics, expected_rejections
 from hidag.exceptions import Advice, Message, SettingError

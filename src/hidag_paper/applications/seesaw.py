@@ -15,8 +15,7 @@ from hidag.data.table import read_table
 from hidag.estimator import DCRL
 from hidag.exceptions import Advice, DataError
 from hidag.metrics.evaluation import Evaluation, evaluate
-from hidag.metrics.matching import Matching, match_latents, relabel_result
-from hidag.metrics.model_parts import Parts
+from hidag.metrics.matching import Matching, Parts, match_latents, relabel_result
 from hidag.parallel import Progress
 from hidag.plotting.effect_maps import plot_effect_maps, plot_images, size_of_images
 from hidag.plotting.figure import size_of_graph, size_of_q

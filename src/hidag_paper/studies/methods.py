@@ -22,7 +22,7 @@ from hidag.fitting.information_criteria import (
 from hidag.fitting.stages import learn_graph
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import default_penalty
-from hidag.metrics.model_parts import Parts
+from hidag.metrics.matching import Parts
 from hidag.simulation.truth import Truth
 from hidag.strategy.estimation import StageOneSettings, estimate_measurement
 from hidag.structure.graph_search import discover

@@ -19,7 +19,7 @@ from hidag.exceptions import HidagWarning, SettingError
 from hidag.fitting.settings import GraphSettings, chosen_penalty, plain_value
 from hidag.fitting.stages import LearnedGraph, learn_graph
 from hidag.metrics.evaluation import evaluate, evaluate_graph
-from hidag.metrics.model_parts import Parts
+from hidag.metrics.matching import Parts
 from hidag.simulation.designs import ITEM_VARIANTS, Design, design
 from hidag.simulation.truth import Simulation, Truth, simulate
 from hidag.strategy.estimation import StageOneSettings, estimate_measurement

@@ -97,7 +97,7 @@ def _run_question(
 ) -> None:
     """Print the distribution of all latents and items after an intervention or a condition."""
     from hidag.causal.interventions import what_if
-    from hidag.causal.item_outcomes import outcome_standard_deviations
+    from hidag.causal.probability_queries import outcome_standard_deviations
     from hidag.cli.console import say
     from hidag.results import without_nan
 
@@ -171,7 +171,7 @@ def _warn_of_far(answer: WhatIfResult, fitted: FitResult, spreads: _Spreads) -> 
     import numpy as np
 
     from hidag.causal.interventions import what_if
-    from hidag.causal.item_outcomes import MEAN, standardise_change
+    from hidag.causal.probability_queries import MEAN, standardise_change
     from hidag.measurement.families import item_type
 
     family = dict(zip(fitted.item_names, fitted.families, strict=True))
@@ -199,7 +199,7 @@ def _say_changes(rows: list[_Row], heading: str, do: Sequence[str], spreads: _Sp
     """Print values before and after: the intervened latents, then the largest changes."""
     from math import isnan
 
-    from hidag.causal.item_outcomes import standardise_change
+    from hidag.causal.probability_queries import standardise_change
     from hidag.cli.console import say
     from hidag.formatting import format_number, format_range
 
@@ -266,7 +266,7 @@ def _say_lines(lines: list[list[str]], n_rows: int, right: Sequence[int] = ()) -
 def _run_effects(fitted: FitResult, draws: int, out: Path | None, *, as_json: bool) -> None:
     """Print all average effects, with intervals if the information matrix can be computed."""
     from hidag.causal.causal_effects import average_effects
-    from hidag.causal.item_outcomes import effect_sizes
+    from hidag.causal.probability_queries import effect_sizes
     from hidag.cli.console import say
     from hidag.inference.asymptotic_draws import try_draw_asymptotic
     from hidag.results import without_nan

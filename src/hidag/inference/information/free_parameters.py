@@ -18,16 +18,25 @@ from hidag.fitting.information_criteria import (
     free_columns,
     known_in_sum,
 )
-from hidag.inference.information.item_derivatives import Channel, channels_of_response
+from hidag.inference.information.item_derivatives import (
+    Channel,
+    base_slopes,
+    channels_of_response,
+    response_auxiliary,
+)
 from hidag.inference.information.posterior_tables import (
     ListedTables,
     RowBlock,
     StateTables,
+    TreeTables,
     state_tables,
     too_many_states,
 )
 from hidag.latent.laws import LatentLaw, NetworkLaw
+from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import MeasurementParameters
+from hidag.measurement.terms import Terms
+from hidag.network_em.junction_tree import CliqueMarginals
 from hidag.results import FitResult
 from hidag.strategy.structural_em import OCCUPIED
 
@@ -39,40 +48,19 @@ Indices = NDArray[np.intp]
 class LawBlock:
     """One (conditional) distribution of the law; its parameters are log ratios of probabilities.
 
-    Attributes
-    ----------
-    subject : str
-        The latent, or "profile" for the distribution over joint states.
-    given : str
-        Levels of the parents as text; empty without parents.
-    words : tuple of str, length m
-        Names of the outcomes.
-    inside : ndarray of bool, shape (S,)
-        States of the table with these levels of the parents, without those ruled out.
-    outcome : ndarray of int, shape (S,)
-        Outcome of each state.
-    probabilities : ndarray, shape (m,)
-    free : ndarray of int
-        Outcomes whose log ratio to the most probable one is estimated. Outcomes with an expected
-        count below one half are on the boundary and not estimated.
-    latent : int
-        -1 for the distribution over joint states.
-    configuration : tuple of int
-        Levels of the parents.
-    table : int
-        The table of ``inside`` and ``outcome``.
+    Outcomes with an expected count below one half are on the boundary and not estimated.
     """
 
-    subject: str
-    given: str
-    words: tuple[str, ...]
-    inside: NDArray[np.bool_]
-    outcome: Indices
-    probabilities: Array
-    free: Indices
-    latent: int = -1
-    configuration: tuple[int, ...] = ()
-    table: int = 0
+    subject: str  # the latent, or "profile" for the distribution over joint states
+    given: str  # levels of the parents as text
+    words: tuple[str, ...]  # names of the outcomes
+    inside: NDArray[np.bool_]  # (S,), states with these levels of the parents, if possible
+    outcome: Indices  # (S,), outcome of each state
+    probabilities: Array  # (m,)
+    free: Indices  # outcomes whose log ratio to the most probable one is estimated
+    latent: int = -1  # -1 for the distribution over joint states
+    configuration: tuple[int, ...] = ()  # levels of the parents
+    table: int = 0  # of inside and outcome
 
     @property
     def possible(self) -> NDArray[np.bool_]:
@@ -118,18 +106,10 @@ def law_blocks(
     ruled_out: NDArray[np.bool_] | None = None,
     tables: StateTables | None = None,
 ) -> list[LawBlock]:
-    """Return the (conditional) distributions of a law.
+    """Return the (conditional) distributions of a law estimated from ``n_rows`` rows.
 
-    Parameters
-    ----------
-    law : LatentLaw
-    names : sequence of str, length K
-    n_rows : float
-        Number of rows that the law was estimated from.
-    ruled_out : ndarray of bool, shape (S,), optional
-        Joint states that prerequisites rule out.
-    tables : StateTables, optional
-        Default: one table over all joint states.
+    ``ruled_out`` (S,) are joint states that prerequisites rule out. The default of ``tables`` is
+    one table over all joint states.
     """
     over = ListedTables(law, 0) if tables is None else tables
     if not isinstance(law, NetworkLaw):
@@ -169,42 +149,19 @@ def _free(expected: Array) -> Indices:
 
 @dataclass(frozen=True)
 class FreeParameters:
-    """The P free parameters of a fit on a table, and the parts of derivatives by them.
-
-    Attributes
-    ----------
-    result : FitResult
-    responses : ndarray, shape (N, R)
-        In the user's units; NaN if not observed.
-    data : WorkingData
-        The same on the working scale.
-    working : MeasurementParameters
-        The fit on the working scale.
-    tables : StateTables
-        Tables over all joint states, or over those of few latents.
-    eta : tuple of ndarray, length R, shape (S_t,)
-        Predictors in the states of each response's table.
-    channels : list of Channel, length C
-    channel : ndarray of int, shape (P,)
-        Channel of each parameter; C for the parameters of the law.
-    designs : tuple of ndarray, length C, shape (S_t, P_c)
-        Derivative of a channel by its parameters in each state of the response's table.
-    blocks : list of LawBlock
-    coefficient_maps : tuple of ndarray, length R
-        From a response's free coefficients to its intercept and loadings, shape (1 + T, P_r).
-    """
+    """The P free parameters of a fit on a table, and the parts of derivatives by them."""
 
     result: FitResult
-    responses: Array
-    data: WorkingData
-    working: MeasurementParameters
+    responses: Array  # (N, R), in the user's units; NaN if not observed
+    data: WorkingData  # the same on the working scale
+    working: MeasurementParameters  # the fit on the working scale
     tables: StateTables
-    eta: tuple[Array, ...]
+    eta: tuple[Array, ...]  # (S_t,) predictors in the states of each response's table
     channels: list[Channel]
-    channel: Indices
-    designs: tuple[Array, ...]
+    channel: Indices  # (P,), channel of each parameter; C for the parameters of the law
+    designs: tuple[Array, ...]  # (S_t, P_c), derivatives of each channel by its parameters
     blocks: list[LawBlock]
-    coefficient_maps: tuple[Array, ...]
+    coefficient_maps: tuple[Array, ...]  # (1 + T, P_r), from free coefficients to all
 
     @property
     def n_parameters(self) -> int:
@@ -233,10 +190,7 @@ class FreeParameters:
 
     @cached_property
     def design(self) -> Array:
-        """Derivatives of channels and log probabilities in each joint state, shape (S, P).
-
-        Only if joint states are listed.
-        """
+        """Derivatives of channels and log probabilities in each listed joint state, (S, P)."""
         assert self.is_listed
         parts = [*self.designs, *(block.scores() for block in self.blocks)]
         return np.ascontiguousarray(np.hstack(parts))
@@ -251,14 +205,7 @@ class FreeParameters:
 
     @classmethod
     def of(cls, result: FitResult, values: Array, weights: Array | None = None) -> FreeParameters:
-        """Return the free parameters of a fit.
-
-        Parameters
-        ----------
-        result : FitResult
-        values : ndarray, shape (N, J)
-        weights : ndarray, shape (N,), optional
-        """
+        """Return the free parameters of a fit on a table (N, J)."""
         tables = state_tables(result)
         if tables is None:
             raise too_many_states(result, "the information of the fit")
@@ -322,3 +269,164 @@ class FreeParameters:
             given = f" | {block.given}" if block.given else ""
             out += [f"log ratio of {block.subject}={block.words[f]}{given}" for f in block.free]
         return tuple(out)
+
+
+class RowChannels:
+    """The channels of one table of states, their statistics padded to the same number."""
+
+    def __init__(self, free: FreeParameters, table: int, bases: Array) -> None:
+        everything = range(len(free.channels))
+        self.channels = np.array([c for c in everything if free.table_of(c) == table], np.intp)
+        own = [free.channels[c] for c in self.channels]
+        widest = max((len(one.slope) for one in own), default=1)
+        n_states = len(free.tables.shares(table))
+        self.slopes = np.zeros((widest, n_states, len(own)))
+        self.places = np.full((widest, len(own)), -1, dtype=np.intp)
+        self.falls = np.zeros((n_states, len(own)))
+        for c, one in enumerate(own):
+            width = len(one.slope)
+            self.slopes[:width, :, c] = one.slope
+            self.places[:width, c] = free.data.columns.starts[one.response] + np.arange(width)
+            self.falls[:, c] = one.fall
+        self.owner = np.array([one.response for one in own], dtype=np.intp)
+        self.bases = bases[:, self.channels]
+        self.data = free.data
+
+    def columns(self, rows: slice) -> Array:
+        """Return the statistics of the rows for each channel, zero-padded, shape (D, n, C)."""
+        x = self.data.x[rows]
+        return np.stack([np.where(place >= 0, x[:, place], 0.0) for place in self.places])
+
+    def seen(self, rows: slice) -> Array:
+        """Return whether the response of each channel was observed, shape (n, C)."""
+        if self.data.observed is None:
+            return np.ones((rows.stop - rows.start, len(self.owner)))
+        return self.data.observed[rows][:, self.owner].astype(np.float64)
+
+
+class _CoefficientScores:
+    """Derivatives of the log densities of rows by coefficients of the channels of a table.
+
+    ``channel`` (m,) is the channel of each coefficient, ``design`` (S_t, m) its derivative.
+    """
+
+    def __init__(self, channels: RowChannels, channel: NDArray[np.intp], design: Array) -> None:
+        self.channels, self.channel = channels, channel
+        self.falling = channels.falls[:, channel] * design
+        self.rising = channels.slopes[:, :, channel] * design
+
+    def of(self, rows: slice, posterior: Array) -> Array:
+        """Return the derivatives for rows with posteriors (n, S_t), shape (n, m)."""
+        channels, channel = self.channels, self.channel
+        columns = channels.columns(rows)
+        part = channels.bases[rows][:, channel] - posterior @ self.falling
+        for d, table in enumerate(self.rising):
+            used = np.flatnonzero(channels.places[d, channel] >= 0)
+            part[:, used] += columns[d][:, channel[used]] * (posterior @ table[:, used])
+        return part * channels.seen(rows)[:, channel]
+
+
+def row_bases(free: FreeParameters) -> Array:
+    """Return the parts of the derivatives that do not depend on the latents, shape (N, C)."""
+    data = free.data
+    out = np.zeros((data.n_samples, len(free.channels)))
+    for c, one in enumerate(free.channels):
+        if one.kind != "predictor":
+            seen, cells = observed_responses(free, one.response)
+            family = family_named(free.working.families[one.response])
+            own = response_auxiliary(free.working, one.response)
+            out[seen, c] = base_slopes(family, own, cells)[:, one.place]
+    return out
+
+
+def observed_responses(free: FreeParameters, response: int) -> tuple[NDArray[np.bool_], Array]:
+    """Return which rows have a response, and the values that ``base_term`` needs."""
+    column = free.responses[:, response]
+    seen = ~np.isnan(column)
+    if family_named(free.working.families[response]).is_location_scale:
+        return seen, free.data.x[seen, free.data.columns.starts[response]]
+    return seen, column[seen]
+
+
+def item_scores(free: FreeParameters, channel: NDArray[np.intp], design: Array) -> Array:
+    """Return scores (N, m) of coefficients that need not be in the model, joint states listed.
+
+    ``channel`` (m,) is the channel of each coefficient, ``design`` (S, m) its derivative.
+    """
+    scores = _CoefficientScores(RowChannels(free, 0, row_bases(free)), channel, design)
+    out = np.empty((free.data.n_samples, len(channel)))
+    for block in free.row_blocks():
+        out[block.rows] = scores.of(block.rows, block.posteriors[0])
+    return out
+
+
+def row_scores(free: FreeParameters) -> Array:
+    """Return the derivatives of the log density of each row by each parameter, shape (N, P)."""
+    out = np.empty((free.data.n_samples, free.n_parameters))
+    for rows, scores in iterate_scores(free):
+        out[rows] = scores
+    return out
+
+
+def iterate_scores(free: FreeParameters) -> Iterator[tuple[slice, Array]]:
+    """Yield ranges of rows with the derivatives of their log densities, shape (n, P)."""
+    bases = row_bases(free)
+    of_items: list[tuple[int, NDArray[np.intp], _CoefficientScores]] = []
+    of_law: list[tuple[int, NDArray[np.intp], Array]] = []
+    ends = free.n_of_items + np.cumsum([0, *(len(block.free) for block in free.blocks)])
+    for t in range(free.tables.n_tables):
+        channels = RowChannels(free, t, bases)
+        if len(channels.channels):
+            own = np.concatenate([free.of_channel(c) for c in channels.channels])
+            place = np.searchsorted(channels.channels, free.channel[own])
+            design = np.hstack([free.designs[c] for c in channels.channels])
+            of_items.append((t, own, _CoefficientScores(channels, place, design)))
+        held = [b for b, block in enumerate(free.blocks) if block.table == t]
+        if held:
+            own = np.concatenate([np.arange(ends[b], ends[b + 1]) for b in held])
+            of_law.append((t, own, np.hstack([free.blocks[b].scores() for b in held])))
+    for block in free.row_blocks():
+        out = np.empty((len(block.log_density), free.n_parameters))
+        for t, own, scores in of_items:
+            out[:, own] = scores.of(block.rows, block.posteriors[t])
+        for t, own, design in of_law:
+            out[:, own] = block.posteriors[t] @ design
+        yield block.rows, out
+
+
+def iterate_loading_scores(free: FreeParameters) -> Iterator[tuple[int, Array]]:
+    """Yield each response with the scores of its loadings on all main terms, shape (N, T).
+
+    For loadings inside and outside the model, if joint states are not listed.
+    """
+    tables, data = free.tables, free.data
+    assert isinstance(tables, TreeTables)
+    bases = row_bases(free)
+    density = tables.tree.working_densities(data, free.working)
+    for table in np.unique(tables.of_response).tolist():
+        channels = RowChannels(free, table, bases)
+        own = [
+            c for c, one in enumerate(channels.channels) if free.channels[one].kind == "predictor"
+        ]
+        found = np.zeros((len(own), data.n_samples, free.result.terms.n_main))
+        scope = tables.scopes[table]
+        for place, state in enumerate(tables.states(table)[:, list(scope)]):
+            known = tables.tree.condition_on(scope, state) if scope else tables.tree
+            for rows, groups in known.iterate_marginals(data, free.working):
+                share = np.exp(groups.log_density - density[rows])
+                slope = (channels.columns(rows) * channels.slopes[:, place][:, None]).sum(axis=0)
+                residual = (slope - channels.falls[place]) * channels.seen(rows)
+                expected = _term_probabilities(groups, free.result.terms) * share[:, None]
+                for c, out in zip(own, found, strict=True):
+                    out[rows] += residual[:, c, None] * expected
+        for c, out in zip(own, found, strict=True):
+            yield free.channels[channels.channels[c]].response, out
+
+
+def _term_probabilities(groups: CliqueMarginals, terms: Terms) -> Array:
+    """Return the posterior probability of each main term for a block of n rows, shape (n, T)."""
+    out = np.empty((len(groups.log_density), terms.n_main))
+    for t, (latent, level) in enumerate(zip(terms.main_latents, terms.main_levels, strict=True)):
+        shares = groups.by_state((int(latent),))
+        out[:, t] = shares[level:].sum(axis=0) / shares.sum(axis=0)
+    return out

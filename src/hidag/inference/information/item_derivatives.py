@@ -28,40 +28,21 @@ NO_DIRECTION = 1e-9
 
 @dataclass(frozen=True)
 class Channel:
-    """An argument of the density of a response, with the derivatives by it.
-
-    Attributes
-    ----------
-    response : int
-    kind : {"predictor", "dispersion", "cutpoint"}
-    place : int
-        Index of the cutpoint; 0 for the others.
-    slope : ndarray, shape (D, S)
-        Derivatives of the natural parameters in each state.
-    fall : ndarray, shape (S,)
-        Derivative of the log partition function.
-    """
+    """An argument of the density of a response, with the derivatives by it."""
 
     response: int
-    kind: str
-    place: int
-    slope: Array
-    fall: Array
+    kind: str  # "predictor", "dispersion" or "cutpoint"
+    place: int  # index of the cutpoint; 0 for the others
+    slope: Array  # (D, S), derivatives of the natural parameters in each state
+    fall: Array  # (S,), derivative of the log partition function
 
 
 def channels_of_response(
     parameters: MeasurementParameters, response: int, eta: Array
 ) -> list[Channel]:
-    """Return the channels of one response, the predictor first.
+    """Return the channels of one response with predictors ``eta`` (S,), the predictor first.
 
-    Parameters
-    ----------
-    parameters : MeasurementParameters
-        On the working scale. Derivatives by dispersions are on their unbounded scale
-        (``Family.to_unbounded``).
-    response : int
-    eta : ndarray, shape (S,)
-        Its predictor in each state.
+    ``parameters`` are on the working scale; derivatives by dispersions on their unbounded scale.
     """
     family = family_named(parameters.families[response])
     own = response_auxiliary(parameters, response)
@@ -90,39 +71,13 @@ def base_slopes(family: Family, own: Array, x: Array) -> Array:
     return np.stack(out, axis=1) if out else np.zeros((len(x), 0))
 
 
-@dataclass(frozen=True)
-class Curvature:
-    """Negative second derivatives of the expected log density of one response.
-
-    Attributes
-    ----------
-    predictor : ndarray, shape (S,)
-        By the predictor, in each state.
-    mixed : ndarray, shape (A, S)
-        By the predictor and each auxiliary.
-    auxiliary : ndarray, shape (A, A)
-    """
-
-    predictor: Array
-    mixed: Array
-    auxiliary: Array
-
-
 def curvature_of(
     family: Family, own: Array, eta: Array, sums: Array, counts: Array, summary: Array
-) -> Curvature:
-    """Return the curvature of a response given its expected statistics.
+) -> tuple[Array, Array, Array]:
+    """Return negative second derivatives of the expected log density of one response.
 
-    Parameters
-    ----------
-    family : Family
-    own : ndarray
-        Dispersion, shape (), or cutpoints.
-    eta, counts : ndarray, shape (S,)
-    sums : ndarray, shape (D, S)
-        Expected sums of the statistics by state.
-    summary : ndarray, shape (2, m)
-        Observed values and their weights.
+    By the predictor in each state (S,), mixed with each auxiliary (A, S), and by these (A, A).
+    ``sums`` (D, S) are expected sums of the statistics, ``summary`` (2, m) values and weights.
     """
 
     def score(at: Array, aux: Array) -> Array:
@@ -147,7 +102,7 @@ def curvature_of(
                 for p, q, sign in signs
             )
             auxiliary[a, b] = auxiliary[b, a] = -value / (4 * h * h)
-    return Curvature(predictor, np.array(mixed).reshape(len(directions), len(eta)), auxiliary)
+    return predictor, np.array(mixed).reshape(len(directions), len(eta)), auxiliary
 
 
 def response_auxiliary(parameters: MeasurementParameters, response: int) -> Array:
@@ -204,16 +159,11 @@ def _derivative(
 def boundary_directions(design: Array, information: Array) -> Array:
     """Return the directions of an item's coefficients on the boundary, orthonormal, (E, P).
 
-    A pattern of latents on the boundary does no harm if its predictor follows from other patterns,
-    as with additive effects. So only directions count that leave the predictors of all informative
-    patterns unchanged and that the other patterns together do not identify either.
-
-    Parameters
-    ----------
-    design : ndarray, shape (S, P)
-        Derivative of the predictor by the coefficients in each state.
-    information : ndarray, shape (S,)
-        Complete-data information on the predictor: see :func:`information_in_rows`.
+    ``design`` (S, P) is the derivative of the predictor in each state, ``information`` (S,) that of
+    :func:`information_in_rows`. A pattern on the boundary does no harm if its predictor follows
+    from other patterns, as with additive effects. So only directions count that leave the
+    predictors of all informative patterns unchanged and that the other patterns together do not
+    identify either.
     """
     patterns, place = np.unique(design, axis=0, return_inverse=True)
     amount = np.bincount(place.ravel(), np.maximum(information, 0.0), minlength=len(patterns))
@@ -236,16 +186,7 @@ def information_in_rows(
     """Return the complete-data information on a predictor in units of rows, shape (S,).
 
     About the number of the rarer answers for binary items, and the number of rows for measurements
-    in any unit.
-
-    Parameters
-    ----------
-    family : Family
-    auxiliary : ndarray
-        Dispersion, shape (), or cutpoints.
-    information : ndarray, shape (S,)
-    counts : ndarray, shape (S,)
-        Expected number of responses, an upper bound.
+    in any unit. ``counts`` (S,), the expected numbers of responses, are an upper bound.
     """
     unit = auxiliary if family.dispersion_is_variance else 1.0
     return np.asarray(np.minimum(information * unit, counts), dtype=np.float64)

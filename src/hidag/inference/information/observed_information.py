@@ -1,4 +1,4 @@
-"""The observed information with the latents summed out (Louis 1982).
+"""The observed information with the latents summed out (Louis 1982), and the covariance from it.
 
 It is the information of complete data minus the part lost because the latents are not observed:
 ``E[B | x] - Var(S | x)`` for each row, with S the complete-data score and B minus its derivative.
@@ -12,24 +12,29 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.em.e_step import run_e_step
+from hidag.em.m_step import dispersion_floor
 from hidag.exceptions import Setting, SettingError
-from hidag.inference.information.free_parameters import FreeParameters
+from hidag.inference.information.free_parameters import (
+    FreeParameters,
+    RowChannels,
+    iterate_scores,
+    observed_responses,
+    row_bases,
+    row_scores,
+)
 from hidag.inference.information.item_derivatives import (
     auxiliary_directions,
+    boundary_directions,
     channels_of_response,
+    complement,
     curvature_of,
     information_in_rows,
     response_auxiliary,
     shift_auxiliary,
 )
 from hidag.inference.information.posterior_tables import TreeTables
-from hidag.inference.information.row_scores import (
-    RowChannels,
-    iterate_scores,
-    observed_responses,
-    row_bases,
-)
 from hidag.latent.laws import NetworkLaw
 from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import MeasurementParameters
@@ -42,23 +47,27 @@ STEP = 1e-4
 NO_WEIGHT = 1e-12
 #: More multiplications would take many minutes.
 MAX_WORK = 1e12
+#: Directions with a smaller share of the complete-data information are flat.
+FLAT = 1e-6
+#: A parameter with this share in flat directions is not estimated.
+FLAT_SHARE = 1e-2
+#: Boundary directions are known up to rounding, and each of many coefficients has a small share.
+BOUNDARY_SHARE = 1e-6
 
 
 def numerical_information(free: FreeParameters) -> Array:
     """Return the negative second derivatives of the log-likelihood by differences, shape (P, P)."""
-    out = np.empty((free.n_parameters, free.n_parameters))
+    out, weights = np.empty((free.n_parameters,) * 2), free.data.row_weights
+
+    def total_score(parameter: int, by: float) -> Array:
+        total = np.zeros(free.n_parameters)
+        for rows, scores in iterate_scores(with_moved(free, parameter, by)):
+            total += weights[rows] @ scores
+        return total
+
     for p in range(free.n_parameters):
-        up, down = (_total_score(with_moved(free, p, sign * STEP)) for sign in (1, -1))
-        out[p] = (down - up) / (2 * STEP)
+        out[p] = (total_score(p, -STEP) - total_score(p, STEP)) / (2 * STEP)
     return np.asarray(0.5 * (out + out.T))
-
-
-def _total_score(free: FreeParameters) -> Array:
-    weights = free.data.row_weights
-    total = np.zeros(free.n_parameters)
-    for rows, scores in iterate_scores(free):
-        total += weights[rows] @ scores
-    return total
 
 
 def with_moved(free: FreeParameters, parameter: int, by: float) -> FreeParameters:
@@ -77,9 +86,8 @@ def with_moved(free: FreeParameters, parameter: int, by: float) -> FreeParameter
         working = replace(working, intercept=intercept, loadings=loadings)
     else:
         working = with_moved_shape(working, r, one.place, by)
-    table = int(free.tables.of_response[r])
     eta = list(free.eta)
-    eta[r] = working.predictors(free.tables.states(table))[r]
+    eta[r] = working.predictors(free.tables.states(free.table_of(channel)))[r]
     updated = iter(channels_of_response(working, r, eta[r]))
     channels = [next(updated) if old.response == r else old for old in free.channels]
     return replace(free, working=working, eta=tuple(eta), channels=channels)
@@ -92,13 +100,12 @@ def with_moved_shape(
     family = family_named(parameters.families[response])
     step = by * list(auxiliary_directions(family))[place]
     own = shift_auxiliary(family, response_auxiliary(parameters, response), step)
+    dispersion, cutpoints = parameters.dispersion.copy(), parameters.cutpoints.copy()
     if family.n_cutpoints:
-        cutpoints = parameters.cutpoints.copy()
         cutpoints[response, : family.n_cutpoints] = own
-        return replace(parameters, cutpoints=cutpoints)
-    dispersion = parameters.dispersion.copy()
-    dispersion[response] = own
-    return replace(parameters, dispersion=dispersion)
+    else:
+        dispersion[response] = own
+    return replace(parameters, dispersion=dispersion, cutpoints=cutpoints)
 
 
 def _with_moved_law(free: FreeParameters, parameter: int, by: float) -> FreeParameters:
@@ -108,52 +115,21 @@ def _with_moved_law(free: FreeParameters, parameter: int, by: float) -> FreePara
     b = int(np.searchsorted(ends, parameter, side="right"))
     block = free.blocks[b]
     p = block.moved(parameter - int(ends[b]) + len(block.free), by)
-    law = free.tables.tree.law
-    tables = list(law.tables)
+    tree = free.tables.tree
+    tables = list(tree.law.tables)
     tables[block.latent] = tables[block.latent].copy()
     tables[block.latent][block.configuration] = p
+    law = NetworkLaw(tree.law.space, tree.law.parents, tuple(tables))
     blocks = [replace(one, probabilities=p) if one is block else one for one in free.blocks]
-    moved_law = NetworkLaw(law.space, law.parents, tuple(tables))
-    return replace(free, tables=free.tables.under(moved_law), blocks=blocks)
+    return replace(free, tables=replace(free.tables, tree=replace(tree, law=law)), blocks=blocks)
 
 
-@dataclass(frozen=True)
-class CompleteInformation:
-    """The information of complete data (latents observed), expected given the rows.
+def _expected_statistics(free: FreeParameters) -> tuple[list[Array], list[Array], list[Array]]:
+    """Return expected sufficient statistics of complete data.
 
-    Attributes
-    ----------
-    matrix : ndarray, shape (P, P)
-        On all free parameters.
-    of_predictors : list of R arrays, shape (S_t,)
-        On the predictor of each response in each state of its table, in units of rows: see
-        :func:`hidag.inference.information.item_derivatives.information_in_rows`.
+    Counts of the states of each table (S_t,), and for each response counts of the rows that
+    observed it (S_t,) and sums of its statistics (D_r, S_t).
     """
-
-    matrix: Array
-    of_predictors: list[Array]
-
-
-@dataclass(frozen=True)
-class _ExpectedStatistics:
-    """Expected sufficient statistics of complete data.
-
-    Attributes
-    ----------
-    states : list of T arrays, shape (S_t,)
-        Counts of the states of each table.
-    counts : list of R arrays, shape (S_t,)
-        Counts of rows in which the response was observed.
-    sums : list of R arrays, shape (D_r, S_t)
-        Sums of the statistics of a response.
-    """
-
-    states: list[Array]
-    counts: list[Array]
-    sums: list[Array]
-
-
-def _expected_statistics(free: FreeParameters) -> _ExpectedStatistics:
     data, responses = free.data, np.arange(free.data.n_items)
     starts = data.columns.starts
     if free.is_listed:
@@ -161,29 +137,31 @@ def _expected_statistics(free: FreeParameters) -> _ExpectedStatistics:
         statistics, _ = run_e_step(free.working, free.probabilities, data, features)
         counts = statistics.item_counts(responses, data.incomplete)
         sums = [statistics.sum_x[starts[r] : starts[r + 1]] for r in responses]
-        return _ExpectedStatistics([statistics.count], list(counts), sums)
+        return [statistics.count], list(counts), sums
     tables, weights = free.tables, data.row_weights
-    out = _ExpectedStatistics(
-        [np.zeros(len(tables.shares(t))) for t in range(tables.n_tables)],
-        [np.zeros(len(own)) for own in free.eta],
-        [np.zeros((starts[r + 1] - starts[r], len(own))) for r, own in enumerate(free.eta)],
-    )
+    states = [np.zeros(len(tables.shares(t))) for t in range(tables.n_tables)]
+    counted = [np.zeros(len(own)) for own in free.eta]
+    sums = [np.zeros((starts[r + 1] - starts[r], len(own))) for r, own in enumerate(free.eta)]
     for block in free.row_blocks():
-        counted = weights[block.rows]
-        for total, posterior in zip(out.states, block.posteriors, strict=True):
-            total += counted @ posterior
-        x = data.x[block.rows] * counted[:, None]
+        by = weights[block.rows]
+        for total, posterior in zip(states, block.posteriors, strict=True):
+            total += by @ posterior
+        x = data.x[block.rows] * by[:, None]
         for r in responses:
             posterior = block.posteriors[tables.of_response[r]]
-            seen = counted if data.observed is None else counted * data.observed[block.rows, r]
-            out.counts[r] += seen @ posterior
-            out.sums[r] += x[:, starts[r] : starts[r + 1]].T @ posterior
-    return out
+            seen = by if data.observed is None else by * data.observed[block.rows, r]
+            counted[r] += seen @ posterior
+            sums[r] += x[:, starts[r] : starts[r + 1]].T @ posterior
+    return states, counted, sums
 
 
-def complete_information(free: FreeParameters) -> CompleteInformation:
-    """Return the expected information of complete data given the rows."""
-    expected = _expected_statistics(free)
+def complete_information(free: FreeParameters) -> tuple[Array, list[Array]]:
+    """Return the information of complete data (latents observed), expected given the rows, (P, P).
+
+    Also that on the predictor of each response in the states of its table, in units of rows: see
+    :func:`hidag.inference.information.item_derivatives.information_in_rows`.
+    """
+    states, counts, sums = _expected_statistics(free)
     out = np.zeros((free.n_parameters, free.n_parameters))
     weights = free.data.row_weights
     of_predictors = []
@@ -191,41 +169,30 @@ def complete_information(free: FreeParameters) -> CompleteInformation:
     for r in range(free.data.n_items):
         family = family_named(free.working.families[r])
         seen, cells = observed_responses(free, r)
-        auxiliary = response_auxiliary(free.working, r)
-        curved = curvature_of(
-            family,
-            auxiliary,
-            free.eta[r],
-            expected.sums[r],
-            expected.counts[r],
-            np.stack([cells, weights[seen]]),
+        own = response_auxiliary(free.working, r)
+        summary = np.stack([cells, weights[seen]])
+        predictor, mixed, auxiliary = curvature_of(
+            family, own, free.eta[r], sums[r], counts[r], summary
         )
-        of_predictors.append(
-            information_in_rows(family, auxiliary, curved.predictor, expected.counts[r])
-        )
-        n_auxiliary = len(curved.auxiliary)
+        of_predictors.append(information_in_rows(family, own, predictor, counts[r]))
         size = free.coefficient_maps[r].shape[1]
-        own = np.arange(place, place + size)
-        more = np.arange(place + size, place + size + n_auxiliary)
+        here, end = slice(place, place + size), place + size + len(auxiliary)
+        more = slice(place + size, end)
         design = free.designs[free.channel[place]]
-        out[np.ix_(own, own)] = design.T @ (curved.predictor[:, None] * design)
-        out[np.ix_(more, own)] = curved.mixed @ design
-        out[np.ix_(own, more)] = out[np.ix_(more, own)].T
-        out[np.ix_(more, more)] = curved.auxiliary
-        place += size + n_auxiliary
+        out[here, here] = design.T @ (predictor[:, None] * design)
+        out[more, here] = mixed @ design
+        out[here, more] = out[more, here].T
+        out[more, more] = auxiliary
+        place = end
     for block in free.blocks:
-        own = np.arange(place, place + len(block.free))
-        out[np.ix_(own, own)] = block.curvature(expected.states[block.table])
-        place += len(own)
-    return CompleteInformation(out, of_predictors)
+        here = slice(place, place + len(block.free))
+        out[here, here] = block.curvature(states[block.table])
+        place += len(block.free)
+    return out, of_predictors
 
 
-def lost_information(free: FreeParameters, scores: Array) -> Array:
-    """Return the information lost by not observing the latents, shape (P, P).
-
-    It is the conditional variance of the complete-data scores given the rows; ``scores`` (N, P)
-    are those of :func:`row_scores`.
-    """
+def _lost_information(free: FreeParameters, scores: Array) -> Array:
+    """Return the conditional variance (P, P) of the complete-data scores given the rows."""
     n_states, n_channels = len(free.probabilities), len(free.channels)
     work = free.data.n_samples * n_states * n_channels**2 + n_states * free.n_parameters**2
     if work > MAX_WORK:
@@ -266,18 +233,148 @@ def lost_information(free: FreeParameters, scores: Array) -> Array:
 
 
 def observed_information(
-    free: FreeParameters, scores: Array, complete: CompleteInformation | None = None
+    free: FreeParameters, scores: Array, complete: Array | None = None
 ) -> Array:
-    """Return the negative second derivatives of the log-likelihood, shape (P, P).
-
-    Parameters
-    ----------
-    free : FreeParameters
-    scores : ndarray, shape (N, P)
-    complete : CompleteInformation, optional
-        If it was computed before.
-    """
+    """Return the negative second derivatives of the log-likelihood, shape (P, P)."""
     if not free.is_listed:
         return numerical_information(free)
-    known = complete_information(free) if complete is None else complete
-    return known.matrix - lost_information(free, scores)
+    known = complete_information(free)[0] if complete is None else complete
+    return known - _lost_information(free, scores)
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """The covariance of the free parameters, in the user's units."""
+
+    covariance: Array  # (P, P), outside flat directions; meaningless for parameters in these
+    size: Array  # (P,), root of the complete-data information on each parameter
+    flat: Array  # (F, P), orthonormal in units of 1 / size
+    boundary: Array  # (E, P), orthonormal; coefficients on the boundary are fixed in these
+    distance: float  # of the fit from the nearest maximum of the likelihood, in standard errors
+
+    @property
+    def not_estimated(self) -> NDArray[np.bool_]:
+        """Whether each parameter has a part in flat or boundary directions, shape (P,)."""
+        return _has_part(self.flat, self.size, self.boundary)
+
+    def error(self, slope: Array) -> float:
+        """Return the standard error of a linear combination (P,); NaN if not estimated.
+
+        A combination may be estimated though its parameters are not.
+        """
+        affected = slope[self.boundary.any(axis=0)]
+        inside = float(((self.boundary @ slope) ** 2).sum())
+        length = float(((slope / self.size) ** 2).sum())
+        if (
+            inside > BOUNDARY_SHARE * float(affected @ affected)
+            or length == 0
+            or float(((self.flat @ slope) ** 2).sum()) > FLAT_SHARE * length
+        ):
+            return float("nan")
+        return float(np.sqrt(max(float(slope @ self.covariance @ slope), 0.0)))
+
+
+def estimate_uncertainty(free: FreeParameters, kind: str) -> Uncertainty:
+    """Return the covariance of the free parameters; ``kind`` as in `hidag.standard_errors`."""
+    scores = row_scores(free)
+    weights = free.data.row_weights
+    complete, of_predictors = complete_information(free)
+    if kind == "scores":
+        information = scores.T @ (weights[:, None] * scores)
+    else:
+        information = observed_information(free, scores, complete)
+    boundary, basis = _split_boundary(free, of_predictors)
+    size = _sizes(complete)
+    if basis is None:
+        inverse, flat = _invert(information, size)
+    else:
+        inverse, flat = _invert(basis.T @ information @ basis, _sizes(basis.T @ complete @ basis))
+        inverse, flat = basis @ inverse @ basis.T, flat @ basis.T
+    gradient = np.where(_has_part(flat, size, boundary), 0.0, weights @ scores)
+    distance = float(np.sqrt(max(float(gradient @ inverse @ gradient), 0.0)))
+    if kind == "sandwich":
+        weighted = weights[:, None] * scores
+        inverse = inverse @ (weighted.T @ weighted) @ inverse
+    scale = np.ones(free.n_parameters)
+    for c, one in enumerate(free.channels):
+        if one.kind == "predictor":
+            scale[free.of_channel(c)] = free.data.scale[one.response]
+    covariance = inverse * (scale[:, None] * scale)
+    return Uncertainty(covariance, size / scale, flat * scale, boundary, distance)
+
+
+def _split_boundary(free: FreeParameters, information: list[Array]) -> tuple[Array, Array | None]:
+    """Return boundary directions (E, P), and a basis of all others (P, P - E); None for all.
+
+    A dispersion at its bound is on the boundary too: beyond it the model is another family, or the
+    likelihood has no maximum. Cutpoints around a category without answers move together.
+    """
+    found: list[Array] = []
+    others: list[Array] = []
+    tied = False
+    identity = np.eye(free.n_parameters)
+    for c, one in enumerate(free.channels):
+        own = free.of_channel(c)
+        if one.kind == "predictor":
+            directions = boundary_directions(free.designs[c], information[one.response])
+            if len(directions):
+                found.append(directions @ identity[own])
+                others.append(complement(directions).T @ identity[own])
+                continue
+        elif one.kind == "dispersion" and _at_bound(free, one.response):
+            found.append(identity[own])
+            continue
+        elif one.kind == "cutpoint":
+            ties = _ties(free.working, one.response)
+            if len(ties):
+                # All cutpoints of the response are handled with the first.
+                if one.place == 0:
+                    all_own = own[0] + np.arange(ties.shape[1])
+                    others.append(complement(ties).T @ identity[all_own])
+                tied = True
+                continue
+        others.append(identity[own])
+    boundary = np.vstack(found) if found else np.zeros((0, free.n_parameters))
+    if not found and not tied:
+        return boundary, None
+    return boundary, np.vstack([*others, identity[free.n_of_items :]]).T
+
+
+def _ties(parameters: MeasurementParameters, response: int) -> Array:
+    """Return directions in which the cutpoints of a response cannot move, shape (T, C)."""
+    family = family_named(parameters.families[response])
+    steps = np.eye(family.n_cutpoints)
+    steps[1:] -= steps[:-1].copy()
+    gaps = steps @ parameters.cutpoints[response, : family.n_cutpoints]
+    return np.asarray(steps[gaps <= family.smallest_gap])
+
+
+def _at_bound(free: FreeParameters, response: int) -> bool:
+    """Return whether the dispersion of a response is at a bound of its estimation."""
+    family = family_named(free.working.families[response])
+    column = free.data.columns.starts[response]
+    low = float(dispersion_floor(family, free.data.variance[column : column + 1])[0])
+    high, share = family.dispersion_bounds[1], CONFIG.m_step.boundary_share
+    value = float(free.working.dispersion[response])
+    return value <= low * (1.0 + share) or value >= high * (1.0 - share)
+
+
+def _has_part(flat: Array, size: Array, boundary: Array) -> NDArray[np.bool_]:
+    """Return which parameters have a part in flat or boundary directions, shape (P,)."""
+    share = ((flat * size) ** 2).sum(axis=0)
+    return np.asarray((share > FLAT_SHARE) | ((boundary**2).sum(axis=0) > BOUNDARY_SHARE))
+
+
+def _invert(information: Array, size: Array) -> tuple[Array, Array]:
+    """Return the inverse of an information (P, P) outside its flat directions, and these (F, P)."""
+    values, vectors = np.linalg.eigh(information / (size[:, None] * size))
+    good = values > FLAT
+    axes = vectors[:, good]
+    inverse = (axes / values[good]) @ axes.T / (size[:, None] * size)
+    return inverse, (vectors[:, ~good] / size[:, None]).T
+
+
+def _sizes(complete: Array) -> Array:
+    """Return the square root of the complete-data information on each parameter, 1 if zero."""
+    size = np.sqrt(np.maximum(np.diag(complete), 0.0))
+    return np.where(size <= 1e-150, 1.0, size)

@@ -1,15 +1,14 @@
 """Tables over latent states, and their posterior probabilities given rows.
 
-If joint states are few, they are listed, and one table over all of them serves every purpose. If
-they are many, the parameters of an item need only the states of its own latents, and those of a
-conditional distribution the states of a latent and its parents; their posterior probabilities come
-from a junction tree (:mod:`hidag.network_em.junction_tree`).
+Few joint states are listed in one table. Else the parameters of an item need only the states of its
+own latents, and those of a conditional distribution the states of a latent and its parents; their
+posterior probabilities come from a junction tree.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -37,22 +36,12 @@ BLOCK_CELLS = 1 << 22
 
 @dataclass(frozen=True)
 class RowBlock:
-    """Posterior probabilities of the states of each table for a block of n rows.
-
-    Attributes
-    ----------
-    rows : slice
-    posteriors : tuple of ndarray, shape (n, S_t)
-    log_density : ndarray, shape (n,)
-        On the working scale, without terms that do not depend on parameters.
-    groups : CliqueMarginals or None
-        Posterior of the junction tree; None if joint states are listed.
-    """
+    """Posterior probabilities of the states of each table for a block of n rows."""
 
     rows: slice
-    posteriors: tuple[Array, ...]
-    log_density: Array
-    groups: CliqueMarginals | None = None
+    posteriors: tuple[Array, ...]  # (n, S_t) each
+    log_density: Array  # (n,), working scale, up to a constant
+    groups: CliqueMarginals | None = None  # of the junction tree; None if joint states are listed
 
     def joint_entropy(self) -> Array:
         """Return the posterior entropy of the joint state given each row, shape (n,)."""
@@ -61,43 +50,17 @@ class RowBlock:
         return np.asarray(-xlogy(self.posteriors[0], self.posteriors[0]).sum(axis=1))
 
 
-@dataclass(frozen=True)
 class ListedTables:
-    """One table over all joint states; :class:`TreeTables` has the same interface.
-
-    Attributes
-    ----------
-    law : LatentLaw
-    n_responses : int
-    """
-
-    law: LatentLaw
-    n_responses: int
+    """One table over all joint states; :class:`TreeTables` has the same interface."""
 
     n_tables = 1
 
-    @property
-    def of_response(self) -> IntArray:
-        """Table that holds the latents of each response, shape (R,)."""
-        return np.zeros(self.n_responses, dtype=np.intp)
-
-    @property
-    def of_latent(self) -> IntArray:
-        """Table that holds each latent and its parents, shape (K,)."""
-        return np.zeros(self.law.space.n_latents, dtype=np.intp)
-
-    @property
-    def n_cells(self) -> int:
-        """Number of cells in the sums of a row, one for each joint state."""
-        return self.law.space.n_states
-
-    @cached_property
-    def _states(self) -> NDArray[np.int64]:
-        return np.asarray(self.law.space.states())
-
-    @cached_property
-    def _shares(self) -> Array:
-        return np.asarray(self.law.probabilities)
+    def __init__(self, law: LatentLaw, n_responses: int) -> None:
+        self.of_response = np.zeros(n_responses, dtype=np.intp)
+        self.of_latent = np.zeros(law.space.n_latents, dtype=np.intp)
+        self.n_cells = law.space.n_states
+        self._states = np.asarray(law.space.states())
+        self._shares = np.asarray(law.probabilities)
 
     def states(self, table: int) -> NDArray[np.int64]:
         """Return all joint states, shape (S, K)."""
@@ -130,23 +93,12 @@ class ListedTables:
 
 @dataclass(frozen=True)
 class TreeTables:
-    """Small tables: one for the latents of each item, and one for each latent and its parents.
-
-    Attributes
-    ----------
-    tree : TreePosterior
-    scopes : tuple of tuples of int, length T
-        Latents of each table.
-    of_response : ndarray of int, shape (R,)
-        Table with the latents of each response.
-    of_latent : ndarray of int, shape (K,)
-        Table with each latent and its parents.
-    """
+    """Small tables: one for the latents of each item, and one for each latent and its parents."""
 
     tree: TreePosterior
-    scopes: tuple[Scope, ...]
-    of_response: IntArray
-    of_latent: IntArray
+    scopes: tuple[Scope, ...]  # latents of each table
+    of_response: IntArray  # (R,), table with the latents of each response
+    of_latent: IntArray  # (K,), table with each latent and its parents
 
     @classmethod
     def of(cls, tree: TreePosterior) -> TreeTables:
@@ -164,12 +116,8 @@ class TreeTables:
 
     @property
     def n_cells(self) -> int:
-        """Number of cells in the sums of a row, over all cliques of the junction tree."""
+        """Number of cells in the sums of a row, over all cliques or joint states."""
         return self.tree.n_cells
-
-    def under(self, law: NetworkLaw) -> TreeTables:
-        """Return the tables for another law with the same graph."""
-        return replace(self, tree=replace(self.tree, law=law))
 
     @cached_property
     def _law(self) -> JunctionTree:
@@ -196,14 +144,10 @@ class TreeTables:
         law = self._marginal(both).reshape([levels[v] for v in both])
         # einsum has few subscripts: latents are renumbered within the two tables.
         place = {v: i for i, v in enumerate(both)}
-        broadcast_auxiliary = numbers.reshape(*numbers.shape[:-1], *(levels[v] for v in one))
-        operands: list[Any] = [
-            broadcast_auxiliary,
-            [..., *(place[v] for v in one)],
-            law,
-            [*place.values()],
-        ]
-        found = np.einsum(*operands, [..., *(place[v] for v in other)])
+        table = numbers.reshape(*numbers.shape[:-1], *(levels[v] for v in one))
+        axes, kept = ([..., *(place[v] for v in scope)] for scope in (one, other))
+        operands: list[Any] = [table, axes, law, [*place.values()], kept]
+        found = np.einsum(*operands)
         return np.asarray(found.reshape(*numbers.shape[:-1], -1))
 
     def _marginal(self, scope: Scope) -> Array:
@@ -220,10 +164,7 @@ StateTables = ListedTables | TreeTables
 
 
 def state_tables(result: FitResult) -> StateTables | None:
-    """Return the tables of a fit; None if sums over its states are too expensive.
-
-    Prerequisites rule out joint states by listing them, so that many states are not supported.
-    """
+    """Return the tables of a fit; None if sums over its states are too expensive."""
     law, n_responses = result.law, len(result.parameters.families)
     if law.space.n_states <= MAX_STATES:
         return ListedTables(law, n_responses)
@@ -236,10 +177,7 @@ def state_tables(result: FitResult) -> StateTables | None:
 
 
 def too_many_states(result: FitResult, what: str) -> SettingError:
-    """Return the error that explains why a sum over all joint states is not computed for a fit.
-
-    ``what`` is the subject of the sentence.
-    """
+    """Return the error that ``what`` is not computed because it sums over all joint states."""
     reason = "the treewidth of the model is too large for a junction tree"
     if result.has_prerequisites:
         reason = "prerequisites need listed states"
@@ -258,20 +196,11 @@ def too_many_states(result: FitResult, what: str) -> SettingError:
 
 @dataclass(frozen=True)
 class StateFunctions:
-    """G functions of the latent states, each given over the states of one table.
-
-    Attributes
-    ----------
-    tables : StateTables
-    table : ndarray of int, shape (G,)
-        Table of each function.
-    parts : dict of int to ndarray, shape (S_t, G_t)
-        By table, the values of its functions.
-    """
+    """G functions of the latent states, each given over the states of one table."""
 
     tables: StateTables
-    table: IntArray
-    parts: dict[int, Array]
+    table: IntArray  # (G,), table of each function
+    parts: dict[int, Array]  # by table, the values (S_t, G_t) of its functions
 
     def columns(self, table: int) -> IntArray:
         """Return the indices of the functions on a table."""
