@@ -19,6 +19,9 @@ from hidag.structure.knowledge import ADJACENT, FORBIDDEN
 from hidag.structure.mixed_graphs import MixedGraph, bits
 from hidag.structure.scores import ScoreCache
 
+Floats = NDArray[np.float64]
+Bits = NDArray[np.uint64]
+
 #: Kinds of operators, as bit sets.
 DELETE = 1 << graph_sets.DELETE
 REVERSE = 1 << graph_sets.REVERSE
@@ -35,10 +38,10 @@ MAX_FORCED_INSERTIONS_EACH = 10
 MAX_FORCED_INSERTIONS = 600
 
 #: An operator on the pair (x, y) with its set C and its gain.
-Operator = tuple[int, int, NDArray[np.uint64], float]
+Operator = tuple[int, int, Bits, float]
 
 
-def to_bitsets(matrix: NDArray[np.int8]) -> NDArray[np.uint64]:
+def to_bitsets(matrix: NDArray[np.int8]) -> Bits:
     """Return the rows of a 0-1 matrix, shape (n, K), as bit sets, shape (n, n_words)."""
     n_bytes = 8 * max(1, (matrix.shape[1] + 63) // 64)
     out = np.zeros((len(matrix), n_bytes), dtype=np.uint8)
@@ -47,7 +50,7 @@ def to_bitsets(matrix: NDArray[np.int8]) -> NDArray[np.uint64]:
     return out.view(np.uint64)
 
 
-def from_bitsets(words: NDArray[np.uint64], n_variables: int) -> NDArray[np.int8]:
+def from_bitsets(words: Bits, n_variables: int) -> NDArray[np.int8]:
     """Return the 0-1 matrix, shape (n, K), of rows of bit sets, shape (n, n_words)."""
     flat = np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=1, bitorder="little")
     return flat[:, :n_variables].astype(np.int8)
@@ -67,12 +70,12 @@ class SearchState:
         Best gain and its x for each y, by kind of operator.
     """
 
-    graph: NDArray[np.uint64]
+    graph: Bits
     score: float
-    gains: NDArray[np.float64]
+    gains: Floats
     stale: NDArray[np.uint8]
     stale_rows: NDArray[np.uint8]
-    row_best: NDArray[np.float64]
+    row_best: Floats
     row_x: NDArray[np.int64]
 
     @property
@@ -121,7 +124,7 @@ class ClassSearch:
         self._chosen = np.zeros(self.cache.n_words, dtype=np.uint64)
         self._out = np.zeros(4)
 
-    def _rank_variables(self) -> tuple[NDArray[np.int64], NDArray[np.uint64], float]:
+    def _rank_variables(self) -> tuple[NDArray[np.int64], Bits, float]:
         """Return ranks of the variables, hash factors of the ranks, and the empty graph's score.
 
         Variables are ranked by their scores without parents and with each single parent, sorted.
@@ -157,18 +160,15 @@ class ClassSearch:
             np.full((3, n), -1, dtype=np.int64),
         )
 
-    def is_admissible(self, graph: NDArray[np.uint64]) -> bool:
-        """Return whether the class has a member that satisfies the constraints."""
-        return not self.has_constraints or bool(
-            equivalence_classes.direct_by_rules(graph.copy(), self.constraints)
-        )
-
     def apply(self, state: SearchState, kind: int, operator: Operator) -> bool:
         """Apply an operator; return False, without a change, if the constraints forbid it."""
         x, y, chosen, gain = operator
         equivalence_classes.move(state.graph, kind, x, y, chosen, self._parents)
         equivalence_classes.complete(self._parents, self._after)
-        if not self.is_admissible(self._after):
+        # The class must have a member that satisfies the constraints.
+        if self.has_constraints and not equivalence_classes.direct_by_rules(
+            self._after.copy(), self.constraints
+        ):
             return False
         equivalence_classes.mark_dirty(state.graph, self._after, state.stale, state.stale_rows)
         state.graph, self._after = self._after, state.graph
@@ -186,23 +186,11 @@ class ClassSearch:
         visited = {state.graph.tobytes()}
         refused_pairs = np.zeros((0, 2), dtype=np.int64)
         refused_sets = np.zeros((0, cache.n_words), dtype=np.uint64)
+        rules = self.ranks, self.mix, self.constraints, allowed, *excluded, self.max_parents
+        out = self._chosen, self._out
         while True:
-            answer = graph_operators.propose(
-                state.graph,
-                state.gain_arrays,
-                self.ranks,
-                self.mix,
-                self.constraints,
-                allowed,
-                *excluded,
-                self.max_parents,
-                self.threshold,
-                cache.table,
-                refused_pairs,
-                refused_sets,
-                self._chosen,
-                self._out,
-            )
+            scores = self.threshold, cache.table, refused_pairs, refused_sets
+            answer = graph_operators.propose(state.graph, state.gain_arrays, *rules, *scores, *out)
             if answer == graph_operators.NOTHING:
                 return
             if answer == graph_operators.ASKS:
@@ -219,9 +207,7 @@ class ClassSearch:
                 refused_pairs = np.vstack([refused_pairs, [[x, y]]])
                 refused_sets = np.vstack([refused_sets, self._chosen])
 
-    def best_gains(
-        self, state: SearchState, pairs: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
+    def best_gains(self, state: SearchState, pairs: NDArray[np.int64]) -> tuple[Floats, Bits]:
         """Return the best gain of each pair (x, y), shape (n,), and its set C, shape (n, n_words).
 
         Gains may be negative; minus infinity for a pair without a valid set.
@@ -230,7 +216,7 @@ class ClassSearch:
         pairs = np.ascontiguousarray(pairs)
         sets = np.zeros((len(pairs), cache.n_words), dtype=np.uint64)
         while True:
-            gains: NDArray[np.float64] = graph_operators.rate_pairs(
+            gains: Floats = graph_operators.rate_pairs(
                 pairs, state.graph, self.mix, self.max_parents, cache.table, sets
             )
             if not np.isnan(gains).any():
@@ -274,7 +260,8 @@ def xges(search: ClassSearch, start: NDArray[np.int8] | None = None) -> SearchSt
     search.climb(state, ALL_OPERATORS)
     visited = {state.graph.tobytes()}
     while True:
-        better = _force_deletions(search, state) or _force_insertions(search, state)
+        better = _force(search, state, graph_sets.DELETE, _deletions(search, state))
+        better = better or _force(search, state, graph_sets.INSERT, _insertions(search, state))
         # A class is visited twice only if equivalent graphs have different scores.
         if better is None or better.graph.tobytes() in visited:
             return state
@@ -282,40 +269,29 @@ def xges(search: ClassSearch, start: NDArray[np.int8] | None = None) -> SearchSt
         visited.add(state.graph.tobytes())
 
 
-def _force_deletions(search: ClassSearch, state: SearchState) -> SearchState | None:
-    """Return the first better state after a forced deletion, or None."""
-    for operator in _deletions(search, state):
-        trial = copy.deepcopy(state)
-        if search.apply(trial, graph_sets.DELETE, operator):
-            search.climb(trial, ALL_OPERATORS, excluded=operator[:2])
-            if trial.score > state.score + search.threshold:
-                return _climb_unrestricted(search, trial, operator)
-    return None
-
-
-def _force_insertions(search: ClassSearch, state: SearchState) -> SearchState | None:
-    """Return the first better state after a forced insertion, or None."""
+def _force(
+    search: ClassSearch, state: SearchState, kind: int, operators: list[Operator]
+) -> SearchState | None:
+    """Return the first better state after a forced operator of one kind, or None."""
     constraints = search.constraints
-    for operator in _insertions(search, state):
+    deletes = kind == graph_sets.DELETE
+    for operator in operators:
         trial = copy.deepcopy(state)
-        if search.apply(trial, graph_sets.INSERT, operator):
-            x, y, _, _ = operator
+        if not search.apply(trial, kind, operator):
+            continue
+        x, y = operator[:2]
+        if not deletes:
             search.constraints = constraints.copy()
             search.constraints[[x, y], [y, x]] |= ADJACENT
+        search.climb(trial, ALL_OPERATORS, excluded=(x, y) if deletes else (-1, -1))
+        search.constraints = constraints
+        if trial.score > state.score + search.threshold:
+            # Climb on without the restriction on the pair.
+            trial.stale[[x, y], [y, x]] = 1
+            trial.stale_rows[[x, y]] = 1
             search.climb(trial, ALL_OPERATORS)
-            search.constraints = constraints
-            if trial.score > state.score + search.threshold:
-                return _climb_unrestricted(search, trial, operator)
+            return trial
     return None
-
-
-def _climb_unrestricted(search: ClassSearch, trial: SearchState, operator: Operator) -> SearchState:
-    """Climb on without the restriction on the pair of a forced operator."""
-    x, y, _, _ = operator
-    trial.stale[[x, y], [y, x]] = 1
-    trial.stale_rows[[x, y]] = 1
-    search.climb(trial, ALL_OPERATORS)
-    return trial
 
 
 def _cliques(graph: MixedGraph, candidates: int) -> list[int]:
@@ -371,11 +347,11 @@ def _insertions(search: ClassSearch, state: SearchState) -> list[Operator]:
     return [(int(x[i]), int(y[i]), sets[i], float(gains[i])) for i in order]
 
 
-def _to_masks(rows: NDArray[np.uint64]) -> list[int]:
+def _to_masks(rows: Bits) -> list[int]:
     return [int.from_bytes(row.tobytes(), "little") for row in np.ascontiguousarray(rows)]
 
 
-def _to_words(masks: list[int], n_words: int) -> NDArray[np.uint64]:
+def _to_words(masks: list[int], n_words: int) -> Bits:
     data = b"".join(mask.to_bytes(8 * n_words, "little") for mask in masks)
     # A copy: kernels would be compiled again for a read-only array.
     return np.frombuffer(data, dtype=np.uint64).reshape(len(masks), n_words).copy()

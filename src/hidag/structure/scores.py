@@ -2,14 +2,7 @@
 
 The score of a DAG is the sum of the local scores of its variables given their parents. A search
 needs an object with one method, ``local(node, parents)``; users can pass one of their own as
-``score=``. To add a score by name:
-
-1. write a class with that method, here or in a new file; :class:`CountBasedScore` checks the
-   counts and the equivalent sample size;
-2. add one line to :data:`SCORES`: the name users type, and a function of the counts, the
-   equivalent sample size and the possible joint states that returns the score;
-3. add one row to ``SCORE_EQUIVALENT`` in ``tests/laws/test_graph_scores.py``, which checks every
-   named score.
+``score=``, and :data:`SCORES` has those with a name.
 """
 
 from __future__ import annotations
@@ -34,24 +27,18 @@ from hidag.structure.knowledge import Knowledge
 #: Tables with at most this many cells are counted from bit planes, larger ones from row codes;
 #: both take about the same time at this size.
 MAX_PLANE_CELLS = 128
-
 #: Integer weights are expanded into rows (and bit planes, 64 rows to a word) if there are at most
 #: this many rows per configuration.
 MAX_ROWS_PER_CONFIGURATION = 16.0
-
 #: Decimals of a lean score; the order of the rows affects only the digits beyond.
 DIGITS = 6
-
 #: Relative rounding error allowed when weights are tested for a common unit.
 ROUNDING = 1e-9
-
 #: Resolution of :class:`StructuralZeroScore` per unit of log-likelihood: its terms are integers,
 #: so that sums do not depend on their order.
 UNITS = 1 << 20
-
 #: With more joint states than this, fitting lean tables takes too long.
 MAX_LEAN_STATES = 1 << 13
-
 _INITIAL_CAPACITY = 1 << 14
 _MAX_REQUESTS = 1 << 16
 
@@ -104,7 +91,7 @@ class CountScore(CountBasedScore):
     """BDeu or BIC with compiled counting.
 
     Weights and terms are added in fixed point, so scores do not depend on the order of rows,
-    columns or levels, not even in the last bit. Parameters as of :class:`CountBasedScore`.
+    columns or levels, not even in the last bit.
     """
 
     def __init__(
@@ -134,26 +121,13 @@ class CountScore(CountBasedScore):
         largest = self._total * (math.log(self._total + 2.0) + 1.0) + n_cells * 800.0
         self._resolution = math.ldexp(1.0, math.ceil(math.log2(largest)) - 60)
 
-    def many(
-        self, nodes: NDArray[np.int64], parent_words: NDArray[np.uint64]
-    ) -> NDArray[np.float64]:
+    def many(self, nodes: NDArray[np.int64], parents: NDArray[np.uint64]) -> NDArray[np.float64]:
         """Return local scores (n,) of nodes (n,) with bit sets of parents (n, n_words)."""
-        values: NDArray[np.float64] = local_scores.score_many(
-            local_scores.BDEU if self.kind == "bdeu" else local_scores.BIC,
-            nodes,
-            parent_words,
-            self._levels,
-            self._states,
-            self._weights,
-            self._offset,
-            self._planes,
-            self._max_plane_cells,
-            self.equivalent_sample_size,
-            self._total,
-            self._unit,
-            self._resolution,
-        )
-        return values
+        kind = local_scores.BDEU if self.kind == "bdeu" else local_scores.BIC
+        rows = self._levels, self._states, self._weights, self._offset
+        planes = self._planes, self._max_plane_cells
+        scale = self.equivalent_sample_size, self._total, self._unit, self._resolution
+        return np.asarray(local_scores.score_many(kind, nodes, parents, *rows, *planes, *scale))
 
     def local(self, node: int, parents: tuple[int, ...]) -> float:
         """Return the score of variable ``node`` with these parents."""
@@ -280,20 +254,21 @@ def _configuration_codes(
     return code
 
 
+#: A function of the counts, the equivalent sample size, and the joint states that a hierarchy
+#: allows (None for all).
+ScoreMaker = Callable[[LatentCounts, float, NDArray[np.bool_] | None], LocalScore]
+
+
 def _table_score(
-    kind: str,
-    counts: LatentCounts,
-    equivalent_sample_size: float,
-    possible: NDArray[np.bool_] | None,
+    kind: str, counts: LatentCounts, size: float, possible: NDArray[np.bool_] | None
 ) -> LocalScore:
     if possible is None:
-        return CountScore(counts, kind, equivalent_sample_size)
-    return StructuralZeroScore(counts, kind, equivalent_sample_size, possible)
+        return CountScore(counts, kind, size)
+    return StructuralZeroScore(counts, kind, size, possible)
 
 
-#: Scores by name: functions of the counts, the equivalent sample size, and the joint states that a
-#: hierarchy allows (None for all).
-SCORES: dict[str, Callable[[LatentCounts, float, NDArray[np.bool_] | None], LocalScore]] = {
+#: Scores by name.
+SCORES: dict[str, ScoreMaker] = {
     "bdeu": partial(_table_score, "bdeu"),
     "bic": partial(_table_score, "bic"),
     "lean": lambda counts, _, possible: LeanScore(counts, possible),
@@ -326,11 +301,9 @@ def make_score(
     The joint states that the hierarchy of ``knowledge`` excludes are structural zeros, unless a row
     is in one of them or there are too many joint states to list.
     """
-    if not isinstance(score, str):
-        if not isinstance(score, LocalScore):
-            raise _invalid_score(score)
+    if not isinstance(score, str) and isinstance(score, LocalScore):
         return score
-    if score not in SCORES:
+    if not isinstance(score, str) or score not in SCORES:
         raise _invalid_score(score)
     possible = None
     if knowledge is not None and knowledge.hierarchy and StateSpace(counts.levels).listable:
@@ -376,13 +349,12 @@ class ScoreCache:
         finite = np.isfinite(self.values[slots])
         if not finite.all():
             first = int(np.argmin(finite))
+            value = float(self.values[slots[first]])
             raise SettingError(
                 "score-not-finite",
                 "local scores must be finite, but that of variable {node} with parents {parents} "
                 "is {value}",
-                node=int(nodes[first]),
-                parents=_members(words[first]),
-                value=float(self.values[slots[first]]),
+                {"node": int(nodes[first]), "parents": _members(words[first]), "value": value},
             )
         self.counters[1] = 0
         if 3 * self.n_scores > len(self.values):
