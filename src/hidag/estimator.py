@@ -29,6 +29,11 @@ from hidag.structure.knowledge import Knowledge
 Array = NDArray[np.float64]
 Init = TypeVar("Init", bound=Callable[..., None])
 logger = logging.getLogger("hidag")
+#: Attributes of a fitted estimator that are those of its result, with an underscore at the end.
+_FITTED = (
+    "q_matrix", "intercept", "loadings", "terms", "dispersion", "cutpoints", "graph",
+    "log_likelihood", "n_iter", "converged", "trace", "families", "latent_names",
+)  # fmt: skip
 
 
 class FittedModel(TransformerMixin):  # type: ignore[misc]
@@ -46,20 +51,9 @@ class FittedModel(TransformerMixin):  # type: ignore[misc]
     def _store(self, result: FitResult) -> None:
         """Set ``result_`` and the fitted attributes."""
         self.result_ = result
-        self.q_matrix_ = result.q_matrix
-        self.intercept_ = result.intercept
-        self.loadings_ = result.loadings
-        self.terms_ = result.terms
-        self.dispersion_ = result.dispersion
-        self.cutpoints_ = result.cutpoints
         self.latent_law_ = result.law
-        self.graph_ = result.graph
-        self.log_likelihood_ = result.log_likelihood
-        self.n_iter_ = result.n_iter
-        self.converged_ = result.converged
-        self.trace_ = result.trace
-        self.families_ = result.families
-        self.latent_names_ = result.latent_names
+        for name in _FITTED:
+            setattr(self, f"{name}_", getattr(result, name))
 
     def _rows(self, X: Any) -> Observations:
         """Return a table with the columns of the fit."""
@@ -116,11 +110,8 @@ class FittedModel(TransformerMixin):  # type: ignore[misc]
         rows = self._rows(X)
         answered = nonempty_rows(rows.values)
         if not answered.any():
-            raise DataError(
-                "no-observed-rows",
-                "score needs a row with an observed cell, but all {n:,} rows are empty",
-                n=len(answered),
-            )
+            text = "score needs a row with an observed cell, but all {n:,} rows are empty"
+            raise DataError("no-observed-rows", text, n=len(answered))
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if weights is not None and weights.shape != answered.shape:
             raise DataError(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hidag.exceptions import Setting, SettingError
 from hidag.latent.laws import NetworkLaw
 from hidag.latent.state_space import StateSpace
-from hidag.simulation.generators import dag_from_parents
+from hidag.simulation.designs import dag_from_parents
 from hidag.simulation.truth import Seed
 from hidag.structure.graphs import CPDAG
 

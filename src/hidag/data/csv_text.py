@@ -60,12 +60,8 @@ def _detect_encoding(path: Path, modified: int, size: int) -> str:
                     return encoding
         except UnicodeDecodeError:
             continue
-    raise FileError(
-        "not-text",
-        "{file} is not a text file in UTF-8",
-        advice="save it as CSV with the encoding UTF-8",
-        file=path,
-    )
+    text = "{file} is not a text file in UTF-8"
+    raise FileError("not-text", text, advice="save it as CSV with the encoding UTF-8", file=path)
 
 
 def _open_text(path: Path, encoding: str | None = None) -> io.TextIOBase:
@@ -146,12 +142,11 @@ def read_text_columns(path: Path) -> Any:
         )
     except (arrow.ArrowInvalid, OSError, EOFError) as error:
         _check_line_lengths(path, len(header), delimiter)
-        raise FileError(
-            "unreadable-text",
+        text = (
             "{file} cannot be read as a table of text; it may be truncated or of another format "
-            "({reason})",
-            {"file": path, "reason": error},
-        ) from error
+            "({reason})"
+        )
+        raise FileError("unreadable-text", text, {"file": path, "reason": error}) from error
 
 
 def read_header(path: Path) -> tuple[list[str], str]:
@@ -162,23 +157,21 @@ def read_header(path: Path) -> tuple[list[str], str]:
     except FileError:
         raise
     except (OSError, EOFError, zlib.error) as error:
-        raise FileError(
-            "unreadable-file",
+        text = (
             "{file} cannot be opened; it may be protected, truncated or of another format "
-            "({reason})",
-            {"file": path, "reason": error},
-        ) from error
+            "({reason})"
+        )
+        raise FileError("unreadable-file", text, {"file": path, "reason": error}) from error
     if not first.strip():
         raise empty_file_error(path)
     delimiter = max(_DELIMITERS, key=first.count)
     cells = next(csv.reader([first], delimiter=delimiter))
     if cells[-1].endswith(("\n", "\r")):
-        raise FileError(
-            "open-quotes",
+        text = (
             "the first line of {file} ends inside quotes: the name of an item must not contain a "
-            "line break, and its quotes must be closed",
-            file=path,
+            "line break, and its quotes must be closed"
         )
+        raise FileError("open-quotes", text, file=path)
     header = [name.strip() for name in cells]
     if all(read_number(name) is not None for name in header):
         raise FileError(
@@ -205,11 +198,8 @@ def read_header(path: Path) -> tuple[list[str], str]:
 
 def empty_file_error(path: Path) -> FileError:
     """Return the error about a file without content."""
-    return FileError(
-        "empty-file",
-        "{file} is empty; expected a line with the names of the items and one line per sample",
-        file=path,
-    )
+    text = "{file} is empty; expected a line with the names of the items and one line per sample"
+    return FileError("empty-file", text, file=path)
 
 
 def find_line(path: Path, row: int, n_columns: int, delimiter: str) -> int:

@@ -64,11 +64,8 @@ def read_q_matrix(q: Any, item_names: Sequence[str], n_latents: int | None = Non
     try:
         rows = read_table(cells, names=latent_names if named else None, allow_empty_items=True)
     except DataError as error:
-        raise DataError(
-            "unreadable-q",
-            "in the Q-matrix, whose columns are read like items: {error}",
-            error=error.message,
-        ) from error
+        text = "in the Q-matrix, whose columns are read like items: {error}"
+        raise DataError("unreadable-q", text, error=error.message) from error
     entries = rows.values
     if row_names is not None:
         entries = entries[_match_rows(row_names, items)]

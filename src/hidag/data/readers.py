@@ -61,11 +61,9 @@ def find_part(folder: Path, stem: str) -> Path | None:
 def check_file_exists(path: Path) -> Path:
     """Return the path of a file of a known format that is not empty."""
     if path.is_dir():
+        text = "{path} is a folder, expected a file"
         raise FileError(
-            "folder-instead-of-file",
-            "{path} is a folder, expected a file",
-            advice="use read_folder for a folder",
-            path=path,
+            "folder-instead-of-file", text, advice="use read_folder for a folder", path=path
         )
     if not path.exists():
         raise _missing_path_error("file", path)
@@ -92,11 +90,9 @@ def _missing_path_error(kind: str, path: Path) -> FileError:
     advice = Advice("", "the folder {parent} does not exist either")
     if path.parent.is_dir():
         advice = suggest_name(path.name, [file.name for file in path.parent.iterdir()])
+    text = "there is no {kind} {path}"
     return FileError(
-        "missing-path",
-        "there is no {kind} {path}",
-        {"kind": kind, "path": path, "parent": path.parent},
-        advice=advice,
+        "missing-path", text, {"kind": kind, "path": path, "parent": path.parent}, advice=advice
     )
 
 
@@ -176,11 +172,8 @@ def _open_parquet(file: Path, read: Callable[[str], Any]) -> Any:
     try:
         return read(str(file))
     except (arrow.ArrowInvalid, OSError) as error:
-        raise FileError(
-            "unreadable-parquet",
-            "{file} cannot be read as a Parquet file; it may be truncated or of another format",
-            file=file,
-        ) from error
+        text = "{file} cannot be read as a Parquet file; it may be truncated or of another format"
+        raise FileError("unreadable-parquet", text, file=file) from error
 
 
 # Tables.
@@ -445,10 +438,9 @@ def read_types(
     table = _read_cells(file)
     names = [name.strip().lower() for name in table.column_names]
     if not {_ITEM, _TYPE} <= set(names):
+        text = "{file} must have the columns item and type, but it has {columns}"
         raise FileError(
-            "wrong-columns-of-types",
-            "{file} must have the columns item and type, but it has {columns}",
-            {"file": file, "columns": ", ".join(table.column_names)},
+            "wrong-columns-of-types", text, {"file": file, "columns": ", ".join(table.column_names)}
         )
     types: dict[str, str] = {}
     known = set(items)
@@ -458,18 +450,14 @@ def read_types(
         strict=True,
     ):
         if item is None or kind is None:
-            raise DataError(
-                "incomplete-type",
+            text = (
                 "each line of {file} must have an item and a type, but the line of item {item!r} "
-                "has type {type!r}",
-                {"file": file, "item": item, "type": kind},
+                "has type {type!r}"
             )
+            raise DataError("incomplete-type", text, {"file": file, "item": item, "type": kind})
         if item in types:
-            raise DataError(
-                "repeated-type",
-                "{file} must name each item once, but item {item!r} occurs twice",
-                {"file": file, "item": item},
-            )
+            text = "{file} must name each item once, but item {item!r} occurs twice"
+            raise DataError("repeated-type", text, {"file": file, "item": item})
         if item in leave_out:
             continue
         if item not in known:
@@ -489,18 +477,14 @@ def read_q(file: Path, leave_out: Sequence[str] = ()) -> Any:
     table = table.drop_columns(index_columns(table))
     first, *latents = table.column_names
     if first.strip().lower() != _ITEM:
-        raise FileError(
-            "no-items-in-q",
+        problem = (
             "the first column of {file} must be called item and hold the names of the items, but "
-            "it is called {name!r}",
-            {"file": file, "name": first},
+            "it is called {name!r}"
         )
+        raise FileError("no-items-in-q", problem, {"file": file, "name": first})
     if not latents:
-        raise FileError(
-            "no-latents-in-q",
-            "{file} must have a column per latent beside the column {name}, but it has none",
-            {"file": file, "name": first},
-        )
+        problem = "{file} must have a column per latent beside the column {name}, but it has none"
+        raise FileError("no-latents-in-q", problem, {"file": file, "name": first})
     names = _item_names(table.column(0))
     if not _is_binary(file):
         try:

@@ -121,11 +121,8 @@ def survey_weights(weights: Any) -> Floats:
     name = Setting("weights")
     found = _as_floats(weights, name)
     if found.ndim != 1:
-        raise DataError(
-            "wrong-shape-of-weights",
-            "{name} must be one number for each row, got shape {shape}",
-            {"name": name, "shape": found.shape},
-        )
+        text = "{name} must be one number for each row, got shape {shape}"
+        raise DataError("wrong-shape-of-weights", text, {"name": name, "shape": found.shape})
     _check_nonnegative(found, name)
     _check_two_positive(found, name)
     return scale_to_effective_size(found)
@@ -157,11 +154,8 @@ def _check_nonnegative(weights: Floats, name: Setting) -> None:
 
 def _check_two_positive(weights: Floats, name: Setting, which: str = "") -> None:
     if (weights > 0).sum() < 2:
-        raise DataError(
-            "too-few-weights",
-            "{name} must be above zero for at least 2 rows{which}",
-            {"name": name, "which": which},
-        )
+        text = "{name} must be above zero for at least 2 rows{which}"
+        raise DataError("too-few-weights", text, {"name": name, "which": which})
 
 
 def select_weighted_rows(table: Observations, given: Any) -> tuple[Observations, Floats | None]:

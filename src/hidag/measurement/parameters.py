@@ -212,10 +212,9 @@ class MeasurementParameters:
         for name in ("intercept", "loadings", "dispersion", "cutpoints"):
             values = np.array(getattr(self, name), dtype=np.float64)
             if values.shape[0] != n_items:
+                text = "{n_items} items need as many rows of {name}, got {n_rows}"
                 raise DataError(
-                    "wrong-shape",
-                    "{n_items} items need as many rows of {name}, got {n_rows}",
-                    {"n_items": n_items, "name": name, "n_rows": len(values)},
+                    "wrong-shape", text, {"n_items": n_items, "name": name, "n_rows": len(values)}
                 )
             values.setflags(write=False)
             object.__setattr__(self, name, values)

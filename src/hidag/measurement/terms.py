@@ -40,10 +40,9 @@ class Terms:
                     pairs=pairs,
                 )
             if any(not 1 <= u < self.levels[k] for k, u in pairs):
+                text = "interaction {pairs} has levels beyond {levels}"
                 raise SettingError(
-                    "invalid-interaction",
-                    "interaction {pairs} has levels beyond {levels}",
-                    {"pairs": pairs, "levels": self.levels},
+                    "invalid-interaction", text, {"pairs": pairs, "levels": self.levels}
                 )
 
     @classmethod

@@ -195,10 +195,9 @@ def write_archive(
         with path.open("wb") as stream:
             np.savez_compressed(stream, **contents)
     except OSError as error:
+        problem = "cannot write the result to '{path}': {reason}"
         raise FileError(
-            "result-not-written",
-            "cannot write the result to '{path}': {reason}",
-            {"path": path, "reason": error.strerror or error},
+            "result-not-written", problem, {"path": path, "reason": error.strerror or error}
         ) from error
 
 
@@ -221,11 +220,9 @@ def read_archive(path: Path, *, holds: str = "fit") -> tuple[dict[str, Any], Arr
         if header.pop("arrays", list(arrays)) != list(arrays):
             raise KeyError("arrays")
     except Exception as error:  # A damaged file can fail in any way a reader knows.
+        text = "'{path}' is not a saved hidag {holds}, or it is truncated"
         raise FileError(
-            "result-damaged",
-            "'{path}' is not a saved hidag {holds}, or it is truncated",
-            {"path": path, "holds": holds},
-            advice="save it again",
+            "result-damaged", text, {"path": path, "holds": holds}, advice="save it again"
         ) from error
     if header["format_version"] > FORMAT_VERSION:
         raise FileError(

@@ -1,10 +1,12 @@
 """Simulation designs, the paper's and others, and data drawn from them."""
 
-from hidag.simulation.designs import design, design_law, make_truth
-from hidag.simulation.generators import (
+from hidag.simulation.designs import (
     banded_q,
     chain_dag,
     dag_from_parents,
+    design,
+    design_law,
+    make_truth,
     random_dag,
     random_law,
     random_q,

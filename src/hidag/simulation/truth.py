@@ -79,17 +79,15 @@ class Truth:
         n_items, n_latents = q.shape
         space = self.law.space
         if space.n_latents != n_latents:
+            text = "q_matrix has {n_columns} columns, but the law has {n_latents} latents"
             raise SettingError(
-                "size-mismatch",
-                "q_matrix has {n_columns} columns, but the law has {n_latents} latents",
-                {"n_columns": n_latents, "n_latents": space.n_latents},
+                "size-mismatch", text, {"n_columns": n_latents, "n_latents": space.n_latents}
             )
         terms = Terms.main(space.levels) if self.terms is None else self.terms
         if terms.levels != space.levels:
+            text = "terms are for latents with levels {got}, but those of the law have {expected}"
             raise SettingError(
-                "size-mismatch",
-                "terms are for latents with levels {got}, but those of the law have {expected}",
-                {"got": terms.levels, "expected": space.levels},
+                "size-mismatch", text, {"got": terms.levels, "expected": space.levels}
             )
         intercept = _check_shape("intercept", self.intercept, (n_items,))
         loadings = np.array(self.loadings, dtype=np.float64)
@@ -196,11 +194,8 @@ def check_length(values: Sequence[object], expected: int, of: str, what: str) ->
 def _check_shape(name: str, values: object, shape: tuple[int, ...]) -> Floats:
     out = np.array(values, dtype=np.float64)
     if out.shape != shape:
-        raise SettingError(
-            "wrong-shape",
-            "{name} must have shape {shape}, got {got}",
-            {"name": name, "shape": shape, "got": out.shape},
-        )
+        text = "{name} must have shape {shape}, got {got}"
+        raise SettingError("wrong-shape", text, {"name": name, "shape": shape, "got": out.shape})
     return out
 
 
@@ -364,23 +359,16 @@ def read_truth(path: Path) -> Truth:
     """Return the truth from a file that :func:`write_truth` wrote, or from its folder."""
     file = path / "truth.json" if path.is_dir() else path
     if not file.is_file():
-        raise FileError(
-            "missing-file",
-            "no truth at {file}: expected a truth.json written by hidag simulate",
-            file=str(file),
-        )
+        text = "no truth at {file}: expected a truth.json written by hidag simulate"
+        raise FileError("missing-file", text, file=str(file))
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         if content["format"] != _FORMAT or content["version"] != _VERSION:
             raise KeyError("format")
         return _parse_truth(content)
     except (OSError, ValueError, KeyError, TypeError, IndexError, HidagError) as error:
-        raise FileError(
-            "invalid-file",
-            "{file} is not a truth written by hidag simulate, or it is truncated",
-            advice="write it again",
-            file=str(file),
-        ) from error
+        text = "{file} is not a truth written by hidag simulate, or it is truncated"
+        raise FileError("invalid-file", text, advice="write it again", file=str(file)) from error
 
 
 def _parse_truth(content: dict[str, Any]) -> Truth:

@@ -67,11 +67,8 @@ class GraphFormats(NamedGraph):
         except json.JSONDecodeError as error:
             raise GraphError("invalid-json", "the text is not JSON: {why}", why=error) from error
         if not isinstance(content, dict) or content.get("format") != _JSON_FORMAT:
-            raise GraphError(
-                "not-a-graph",
-                "the JSON text is not a graph: it lacks format={format!r}",
-                format=_JSON_FORMAT,
-            )
+            problem = "the JSON text is not a graph: it lacks format={format!r}"
+            raise GraphError("not-a-graph", problem, format=_JSON_FORMAT)
         if content.get("version") != _JSON_VERSION:
             raise GraphError(
                 "graph-version",
@@ -129,10 +126,8 @@ class GraphFormats(NamedGraph):
         """Return the graph of Tetrad's graph text; sections after the edges are ignored."""
         lines = [line.strip() for line in text.splitlines()]
         if "Graph Nodes:" not in lines or "Graph Edges:" not in lines:
-            raise GraphError(
-                "not-a-graph",
-                "the text is not a Tetrad graph: it lacks 'Graph Nodes:' or 'Graph Edges:'",
-            )
+            problem = "the text is not a Tetrad graph: it lacks 'Graph Nodes:' or 'Graph Edges:'"
+            raise GraphError("not-a-graph", problem)
         node_line = lines[lines.index("Graph Nodes:") + 1]
         directed: Edges = []
         undirected: Edges = []
@@ -141,11 +136,8 @@ class GraphFormats(NamedGraph):
                 break
             found = _TETRAD_EDGE.match(line)
             if found is None or found[2] not in ("-->", "<--", "---"):
-                raise GraphError(
-                    "unsupported-edge",
-                    "only -->, <-- and --- edges are supported, got {line!r}",
-                    line=line,
-                )
+                problem = "only -->, <-- and --- edges are supported, got {line!r}"
+                raise GraphError("unsupported-edge", problem, line=line)
             a, sign, b = found.groups()
             if sign == "---":
                 undirected.append((a, b))
@@ -201,12 +193,11 @@ class GraphFormats(NamedGraph):
         names = [str(name) for name in columns[1:]]
         rows = [str(name) for name in table[columns[0]]]
         if rows != names:
-            raise GraphError(
-                "rows-and-columns-differ",
+            text = (
                 "the first column of an adjacency table must name the rows as the other columns "
-                "are named, {columns}, got {rows}",
-                {"rows": rows, "columns": names},
+                "are named, {columns}, got {rows}"
             )
+            raise GraphError("rows-and-columns-differ", text, {"rows": rows, "columns": names})
         values = [list(table[name]) for name in columns[1:]]
         return cls(np.array(values).T.reshape(len(names), len(names)), names)
 
@@ -278,11 +269,8 @@ def _tokenize(text: str) -> list[tuple[str, bool]]:
     while position < len(text):
         found = _DOT_TOKEN.match(text, position)
         if found is None or found.end() == position:
-            raise GraphError(
-                "invalid-dot",
-                "the DOT text cannot be read from {rest!r} on",
-                rest=text[position : position + 20],
-            )
+            problem = "the DOT text cannot be read from {rest!r} on"
+            raise GraphError("invalid-dot", problem, rest=text[position : position + 20])
         if found["quoted"] is not None:
             out.append((re.sub(r"\\(.)", r"\1", found["quoted"][1:-1], flags=re.S), True))
         elif found["sign"] is not None:
@@ -323,11 +311,8 @@ def _read_dot(text: str) -> tuple[list[str], Edges, Edges]:
         i += 1
         if not is_name and not is_default:
             if word in ("{", "}"):
-                raise GraphError(
-                    "dot-subgraph",
-                    "subgraphs in DOT text are not supported",
-                    advice="write the edges one by one",
-                )
+                problem = "subgraphs in DOT text are not supported"
+                raise GraphError("dot-subgraph", problem, advice="write the edges one by one")
             continue
         chain, signs = [word], []
         while tokens[i] in (("->", False), ("--", False)):

@@ -86,18 +86,12 @@ def as_counts(
         if chosen is None and hasattr(data, "columns"):
             chosen = tuple(str(name) for name in cast(Any, data).columns)
         if given.ndim != 2 or given.shape[1] == 0:
-            raise DataError(
-                "not-a-table",
-                "rows of levels must have shape (n, K) with K >= 1, got {shape}",
-                shape=given.shape,
-            )
+            text = "rows of levels must have shape (n, K) with K >= 1, got {shape}"
+            raise DataError("not-a-table", text, shape=given.shape)
         if given.dtype.kind not in "biu":
             if given.dtype.kind != "f" or not (given == np.rint(given)).all():
-                raise DataError(
-                    "levels-not-integer",
-                    "levels must be integers 0, 1, ...",
-                    advice="discretise real values first",
-                )
+                text = "levels must be integers 0, 1, ..."
+                raise DataError("levels-not-integer", text, advice="discretise real values first")
             given = given.astype(np.int64)
         counts = LatentCounts.from_rows(
             given, levels=None if levels is None else tuple(int(m) for m in levels), names=chosen
@@ -204,11 +198,8 @@ def search_graph(
         found = search(local_score, counts.names, knowledge)
         adjacency = found.adjacency if isinstance(found, (CPDAG, DAG)) else np.asarray(found)
         if adjacency.shape != (n, n):
-            raise GraphError(
-                "wrong-graph-size",
-                "the search returned a graph of shape {shape} for {n} variables",
-                {"shape": adjacency.shape, "n": n},
-            )
+            text = "the search returned a graph of shape {shape} for {n} variables"
+            raise GraphError("wrong-graph-size", text, {"shape": adjacency.shape, "n": n})
         cpdag = CPDAG(adjacency, counts.names).to_dag().to_cpdag().adjacency
         adjacency = orient_by_knowledge(cpdag, constraints)
     elif search == "exact":

@@ -85,11 +85,8 @@ class Knowledge:
                         {"later": tier[i] + 1, "earlier": tier[j] + 1},
                         **params,
                     )
-                raise GraphError(
-                    "required-and-forbidden",
-                    "{cause} -> {effect} is {status} and also forbidden",
-                    **params,
-                )
+                text = "{cause} -> {effect} is {status} and also forbidden"
+                raise GraphError("required-and-forbidden", text, **params)
         _refuse_cycle(steps, names, "steps of the hierarchy")
         _refuse_cycle(
             required, names, "required edges" + (" and the hierarchy" if steps.any() else "")
@@ -173,12 +170,11 @@ class Knowledge:
                 raise _invalid(part, "pairs of variables, such as [('A', 'B')]", entry)
             i, j = _index(entry[0], names), _index(entry[1], names)
             if i == j:
-                raise GraphError(
-                    "self-loop",
+                text = (
                     "{part} contains the pair ({name}, {name}); a pair must name two different "
-                    "variables",
-                    {"part": part, "name": names[i]},
+                    "variables"
                 )
+                raise GraphError("self-loop", text, {"part": part, "name": names[i]})
             out.append((i, j))
         return out
 
@@ -254,18 +250,15 @@ def orient_by_knowledge(
     """Return a CPDAG with the further directions that background knowledge implies."""
     out = cpdag if constraints is None else orient_by_constraints(cpdag, constraints)
     if out is None:
-        raise GraphError(
-            "search-against-knowledge",
-            "the search returned a graph that contradicts the background knowledge",
-        )
+        text = "the search returned a graph that contradicts the background knowledge"
+        raise GraphError("search-against-knowledge", text)
     return out
 
 
 def _invalid(part: str, expected: str, found: object) -> GraphError:
+    text = "{part} must be {expected}, got {found!r}"
     return GraphError(
-        "invalid-knowledge",
-        "{part} must be {expected}, got {found!r}",
-        {"part": part, "expected": expected, "found": found},
+        "invalid-knowledge", text, {"part": part, "expected": expected, "found": found}
     )
 
 
@@ -309,8 +302,5 @@ def _index(variable: Variable, names: Sequence[str]) -> int:
         return int(variable)
     else:
         expected = f"an index from 0 to {len(names) - 1}"
-    raise GraphError(
-        "unknown-variable",
-        "the knowledge names the variable {variable!r}; expected {expected}",
-        {"variable": variable, "expected": expected},
-    )
+    text = "the knowledge names the variable {variable!r}; expected {expected}"
+    raise GraphError("unknown-variable", text, {"variable": variable, "expected": expected})

@@ -205,11 +205,8 @@ def check_square(matrix: ArrayLike, what: str) -> NDArray[Any]:
     """Return a square matrix as an array."""
     out = np.asarray(matrix)
     if out.ndim != 2 or out.shape[0] != out.shape[1]:
-        raise GraphError(
-            "matrix-not-square",
-            "{what} must be square, got shape {shape}",
-            {"what": what, "shape": out.shape},
-        )
+        text = "{what} must be square, got shape {shape}"
+        raise GraphError("matrix-not-square", text, {"what": what, "shape": out.shape})
     return out
 
 
@@ -219,12 +216,11 @@ def _check_adjacency(adjacency: ArrayLike) -> NDArray[np.int8]:
         raise GraphError("adjacency-not-binary", "an adjacency matrix must contain only 0 and 1")
     out = np.array(given, dtype=np.int8)
     if out.diagonal().any():
-        raise GraphError(
-            "self-loop",
+        text = (
             "variable {variable} has an edge to itself; the diagonal of an adjacency matrix must "
-            "be 0",
-            variable=int(np.argmax(out.diagonal())),
+            "be 0"
         )
+        raise GraphError("self-loop", text, variable=int(np.argmax(out.diagonal())))
     out.setflags(write=False)
     return out
 
@@ -234,18 +230,14 @@ def _check_names(names: Sequence[str] | None, n_variables: int) -> tuple[str, ..
         return tuple(f"Z{k + 1}" for k in range(n_variables))
     out = tuple(str(name) for name in names)
     if len(out) != n_variables:
+        text = "{expected} variables need {expected} names, got {found}"
         raise GraphError(
-            "wrong-number-of-names",
-            "{expected} variables need {expected} names, got {found}",
-            {"expected": n_variables, "found": len(out)},
+            "wrong-number-of-names", text, {"expected": n_variables, "found": len(out)}
         )
     if len(set(out)) != len(out):
         name = next(name for name in out if out.count(name) > 1)
-        raise GraphError(
-            "duplicate-name",
-            "names must be unique, but {name!r} occurs {count} times",
-            {"name": name, "count": out.count(name)},
-        )
+        text = "names must be unique, but {name!r} occurs {count} times"
+        raise GraphError("duplicate-name", text, {"name": name, "count": out.count(name)})
     return out
 
 
@@ -359,10 +351,9 @@ class NamedGraph:
         """Return the same graph with variable ``order[k]`` in place k."""
         where = np.asarray(order, dtype=np.int64)
         if sorted(where.tolist()) != list(range(self.n_variables)):
+            text = "order must contain each of 0..{last} once, got {order}"
             raise GraphError(
-                "invalid-order",
-                "order must contain each of 0..{last} once, got {order}",
-                {"last": self.n_variables - 1, "order": where.tolist()},
+                "invalid-order", text, {"last": self.n_variables - 1, "order": where.tolist()}
             )
         return type(self)(
             self._adjacency[np.ix_(where, where)], tuple(self._names[k] for k in where)

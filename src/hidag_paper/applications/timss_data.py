@@ -18,7 +18,7 @@ from hidag.exceptions import DataError, FileError, Setting, SettingError
 from hidag.inference.bootstrap_result import BootstrapResult
 from hidag.inference.refit import make_warm_started
 from hidag.results import FitResult
-from hidag.simulation.generators import random_law
+from hidag.simulation.designs import random_law
 from hidag.simulation.truth import Truth, simulate
 from hidag.strategy.moves.recombination import SAME_OPTIMUM_COSINE, loading_similarity
 from hidag.structure.graphs import CPDAG, DAG

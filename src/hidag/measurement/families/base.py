@@ -563,9 +563,6 @@ def family_named(name: str) -> Family:
     """Return the response family of a name; a nominal item has no single one."""
     found = item_type(name)
     if not isinstance(found, Family):
-        raise SettingError(
-            "not-a-response-family",
-            "family={name!r} consists of several responses; a family of one response is needed",
-            name=name,
-        )
+        text = "family={name!r} consists of several responses; a family of one response is needed"
+        raise SettingError("not-a-response-family", text, name=name)
     return found

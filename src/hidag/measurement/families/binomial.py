@@ -40,11 +40,8 @@ class Binomial(MeanFamily):
     @classmethod
     def from_number(cls, number: float) -> Binomial:
         if not (number.is_integer() and number >= 1):
-            raise SettingError(
-                "family-argument",
-                "family='binomial({number})' must have a whole number of trials, at least 1",
-                number=format_argument(number),
-            )
+            text = "family='binomial({number})' must have a whole number of trials, at least 1"
+            raise SettingError("family-argument", text, number=format_argument(number))
         return cls(number)
 
     def find_invalid(self, x: Array) -> ValueProblem | None:

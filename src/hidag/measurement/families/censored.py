@@ -57,12 +57,11 @@ class CensoredLognormal(Family):
     @classmethod
     def from_number(cls, number: float) -> CensoredLognormal:
         if not (np.isfinite(number) and number > 0):
-            raise SettingError(
-                "family-argument",
+            text = (
                 "family='censored-lognormal({number!r})' must have a limit > 0, in the units of "
-                "the item",
-                number=number,
+                "the item"
             )
+            raise SettingError("family-argument", text, number=number)
         return cls(number)
 
     def find_invalid(self, x: Array) -> ValueProblem | None:
