@@ -47,10 +47,8 @@ class Choices:
     """The values that a setting can have, as a parameter of a message."""
 
     values: tuple[Any, ...]
-    #: A further kind of value in words, such as "a number of rows".
-    other: str = ""
-    #: A further kind of value that only Python can pass, such as "a callable".
-    python_only: str = ""
+    other: str = ""  # A further kind of value in words, such as "a number of rows".
+    python_only: str = ""  # A further kind of value that only Python can pass, such as "a callable"
 
 
 @dataclass(frozen=True)

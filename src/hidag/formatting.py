@@ -18,17 +18,14 @@ _IN_UNITS = frozenset(
 _P_VALUES = frozenset({"p", "p value"})
 #: Smaller numbers are rounding errors around zero; relative to the row for columns in units.
 _ROUNDING = 1e-12
-#: Larger numbers are written with an exponent.
-_LARGE, _LARGE_IN_CELL = 1e6, 1e4
+_LARGE, _LARGE_IN_CELL = 1e6, 1e4  # Larger numbers are written with an exponent.
 #: Significant digits of large numbers, of small numbers and of small p-values.
 _DIGITS_LARGE, _DIGITS_SMALL, _DIGITS_P = 4, 3, 2
 #: Significant digits of a standard error; further digits of the estimate are noise.
 _DIGITS_ERROR = 2
 _MAX_DECIMALS, _MAX_DIGITS = 6, 8
-#: Half the width of a 90 % normal interval, in standard errors.
-_HALF_INTERVAL = 1.64
-#: Integers below this are exact in float64.
-_MAX_INTEGER = 1e15
+_HALF_INTERVAL = 1.64  # Half the width of a 90 % normal interval, in standard errors.
+_MAX_INTEGER = 1e15  # Integers below this are exact in float64.
 
 
 def format_number(

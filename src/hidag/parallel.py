@@ -13,8 +13,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-#: Seconds between a worker's checks that its parent process is alive.
-_PARENT_CHECK_SECONDS = 1.0
+_PARENT_CHECK_SECONDS = 1.0  # Seconds between a worker's checks that its parent process is alive.
 
 
 def run_all(

@@ -32,8 +32,7 @@ LEADING_ZEROS = r"\s*0[0-9]+\s*"
 _PADDED = re.compile(LEADING_ZEROS)
 _PLAIN_TYPES = frozenset({float, int, bool, type(None), np.float64, np.int64, np.bool_})
 _DATE_TYPES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
-#: A column with more different texts has no categories.
-_MAX_LABELS = 12
+_MAX_LABELS = 12  # A column with more different texts has no categories.
 #: Numbers with commas between thousands; a leading 0 has none, so 0,125 has a decimal comma.
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 #: Numbers with a decimal comma, perhaps with points between thousands.

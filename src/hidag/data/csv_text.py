@@ -35,10 +35,8 @@ WINDOWS = "cp1252"
 _UTF_16 = "utf-16"
 _CHUNK = 1 << 20  # Characters read at once.
 _DELIMITERS = (",", ";", "\t")
-#: Texts, and columns beside the first, that an error lists.
-_MAX_TEXTS, _MAX_COLUMNS = 4, 10
-#: A column of fewer cells may hold only text by chance.
-_FEW_CELLS = 10
+_MAX_TEXTS, _MAX_COLUMNS = 4, 10  # Texts, and columns beside the first, that an error lists.
+_FEW_CELLS = 10  # A column of fewer cells may hold only text by chance.
 
 
 def detect_encoding(path: Path) -> str:

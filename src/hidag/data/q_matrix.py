@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from hidag.data.table import check_unique_names, frame_labels, open_frame, read_table
 from hidag.exceptions import DataError, suggest_name
 
-UNKNOWN = -1
-"""The code of an entry to be estimated; NaN and empty cells mean the same."""
+UNKNOWN = -1  # The code of an entry to be estimated; NaN and empty cells mean the same.
 
 _ITEM_COLUMN = "item"
 

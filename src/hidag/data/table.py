@@ -22,8 +22,7 @@ from hidag.formatting import plural
 _MAGNITUDE = np.uint64(0x7FFFFFFFFFFFFFFF)
 _INFINITY = np.uint64(0x7FF0000000000000)
 _QUIET_NAN = np.uint64(0x7FF8000000000000)
-#: Cells processed at once, so that temporary arrays stay a few MB.
-_BLOCK_CELLS = 1 << 18
+_BLOCK_CELLS = 1 << 18  # Cells processed at once, so that temporary arrays stay a few MB.
 
 
 class CellTypeError(DataError, TypeError):

@@ -36,18 +36,14 @@ REAL, POSITIVE = map(default_family, ("real", "positive"))
 
 RAW_SKEWNESS = 2.0
 """An exponential distribution has skewness 2; few items with a normal model are more skewed."""
-LOG_SKEWNESS = 1.0
-"""If the logarithms have less skewness than this, they explain the long tail."""
-SCALE_DISTINCT = 20
-"""No scale in use has as many grades; from here on the maximum may be a cap."""
-COUNT_START = 20.0
-"""Whole numbers of which 99 % lie above this are as likely a rounded measurement."""
+LOG_SKEWNESS = 1.0  # If the logarithms have less skewness than this, they explain the long tail.
+SCALE_DISTINCT = 20  # No scale in use has as many grades; from here on the maximum may be a cap.
+COUNT_START = 20.0  # Whole numbers of which 99 % lie above this are as likely a rounded measurement
 SCORE_MAX = 100.0
 """Test scores, percentages and ages end here; larger numbers can be years and codes."""
 SCORE_SKEWNESS = 1.0
 """A normal distribution does not describe more skewed values, be they scores or counts."""
-STRONG_EVIDENCE = 6.0
-"""Difference of BICs that is called strong evidence (Kass and Raftery 1995)."""
+STRONG_EVIDENCE = 6.0  # Difference of BICs that is called strong evidence (Kass and Raftery 1995).
 AS_SCORES = "distributed like scores, not like counts"
 """Part of the reason for whole numbers that are inferred to be gaussian."""
 MIXTURE_LEVEL = 1e-4
@@ -61,8 +57,7 @@ MAX_ZEROS = 0.05
 _GRID_SIZE = 60
 #: EM iterations between two bounds on the final statistic, and at most.
 _CHECK_EVERY, _MAX_ITER = 100, 30_000
-#: Smaller probabilities are replaced by this: their inverses would overflow.
-_TINY = 1e-200
+_TINY = 1e-200  # Smaller probabilities are replaced by this: their inverses would overflow.
 #: Components of a mixture: two binary latents have four means, and more are hardly distinguishable.
 _MAX_COMPONENTS = 4
 #: EM for scores ends after so many iterations or when the log-likelihood gains less.

@@ -29,10 +29,8 @@ from hidag.measurement.families.base import ValueProblem
 
 Array = NDArray[np.float64]
 
-CODE_SIZES = (9.0, 99.0, 999.0, 9999.0)
-"""Usual codes for missing answers, with either sign."""
-FEW_VALUES = 6
-"""Up to so many distinct values, the largest can be a code even if it is rare."""
+CODE_SIZES = (9.0, 99.0, 999.0, 9999.0)  # Usual codes for missing answers, with either sign.
+FEW_VALUES = 6  # Up to so many distinct values, the largest can be a code even if it is rare.
 COUNT_DISTINCT = 6
 """Fewer distinct values than this, from 0 up, are as likely a scale of up to five grades."""
 RATING_DISTINCT = 11
@@ -43,8 +41,7 @@ EARLIEST_YEAR, LATEST_YEAR = 1800, 2100
 REPEATS_LEVEL = 1e-6
 """Level of the test for row identifiers; low, because a table may have thousands of items. Integers
 without gaps that occur once each are below it from 17 rows on."""
-REPEATED_SHARE = 0.05
-"""Counts of which a smaller share repeats cause a warning."""
+REPEATED_SHARE = 0.05  # Counts of which a smaller share repeats cause a warning.
 MIN_ROWS = 20
 """Rows below which counts may all differ by chance, and responses that must differ from the most
 frequent one for two columns to be called duplicates."""
@@ -141,19 +138,16 @@ def warn_of_codes(observations: Observations, families: Sequence[str]) -> None:
             if code is not None:
                 found.setdefault(code, []).append(item)
     for code, items in found.items():
-        warnings.warn(
-            HidagWarning(
-                "suspected-code",
-                "item {item!r} holds {code} in {n} of {n_cells} cells, apart from the other values "
-                "({low} to {high}) ({n_found} of {n_items} items)",
-                advice=recode_advice(code),
-                item=observations.names[items[0]],
-                n_found=len(items),
-                n_items=observations.n_items,
-                **describe_code(observations.column(items[0]), code),
-            ),
-            stacklevel=_STACK,
+        item = observations.names[items[0]]
+        warning = HidagWarning(
+            "suspected-code",
+            "item {item!r} holds {code} in {n} of {n_cells} cells, apart from the other values "
+            "({low} to {high}) ({n_found} of {n_items} items)",
+            {"item": item, "n_found": len(items), "n_items": observations.n_items},
+            advice=recode_advice(code),
+            **describe_code(observations.column(items[0]), code),
         )
+        warnings.warn(warning, stacklevel=_STACK)
 
 
 def _find_frequent_code(values: Array) -> float | None:
@@ -180,30 +174,21 @@ def check_values(
     ``for_fitting``; prediction for a single row does not need it.
     """
     if len(families) != observations.n_items:
+        got = plural(len(families), "family", "families")
         raise SettingError(
             "wrong-number-of-families",
             "there must be one family per item, but got {families} for {items}",
-            families=plural(len(families), "family", "families"),
-            items=plural(observations.n_items, "item"),
+            {"families": got, "items": plural(observations.n_items, "item")},
         )
 
     def find_problem(family: str, values: Array) -> ValueProblem | None:
         kind = item_type(family)
         return kind.find_invalid(values) or (kind.find_unfittable(values) if for_fitting else None)
 
-    for family, item, problem, n in _problems_by_family(observations, families, find_problem):
-        name = observations.names[item]
-        raise DataError(
-            "unsuitable-values",
-            "{family} needs {need}, but item {item!r} has {problem} ({n} of {n_items} items)",
-            advice=with_code_advice(problem.advice, observations.column(item), name),
-            family=Setting("family", family),
-            need=item_type(family).allowed_values,
-            item=name,
-            problem=problem.problem,
-            n=n,
-            n_items=observations.n_items,
-        )
+    for params, advice, values in _problems_by_family(observations, families, find_problem):
+        text = "{family} needs {need}, but item {item!r} has {problem} ({n} of {n_items} items)"
+        advice = with_code_advice(advice, values, params["item"])
+        raise DataError("unsuitable-values", text, params, advice=advice)
     _check_ranges(observations, for_fitting=for_fitting)
 
 
@@ -214,38 +199,35 @@ def warn_of_values(observations: Observations, families: Sequence[str]) -> None:
         kind = item_type(family)
         return None if kind.is_nominal else kind.find_suspicious(values)
 
-    for family, item, problem, n in _problems_by_family(observations, families, find_problem):
-        warnings.warn(
-            HidagWarning(
-                "suspicious-values",
-                "{family}: item {item!r} has {problem} ({n} of {n_items} items)",
-                advice=problem.advice,
-                family=Setting("family", family),
-                item=observations.names[item],
-                problem=problem.problem,
-                n=n,
-                n_items=observations.n_items,
-            ),
-            stacklevel=_STACK,
-        )
+    for params, advice, _ in _problems_by_family(observations, families, find_problem):
+        text = "{family}: item {item!r} has {problem} ({n} of {n_items} items)"
+        warning = HidagWarning("suspicious-values", text, params, advice=advice)
+        warnings.warn(warning, stacklevel=_STACK)
 
 
 def _problems_by_family(
     observations: Observations,
     families: Sequence[str],
     find_problem: Callable[[str, Array], ValueProblem | None],
-) -> Iterator[tuple[str, int, ValueProblem, int]]:
-    """Yield each family with problems: its first such item, the problem, the number of items."""
+) -> Iterator[tuple[dict[str, Any], Advice, Array]]:
+    """Yield for each family with problems the parameters, advice and values of its first item."""
     for family in dict.fromkeys(families):
-        found: dict[int, ValueProblem] = {}
-        for item in range(observations.n_items):
-            if families[item] == family:
-                problem = find_problem(family, observations.column(item))
-                if problem is not None:
-                    found[item] = problem
+        columns = {
+            item: observations.column(item) for item, name in enumerate(families) if name == family
+        }
+        problems = ((item, find_problem(family, values)) for item, values in columns.items())
+        found = [(item, problem) for item, problem in problems if problem is not None]
         if found:
-            item, problem = next(iter(found.items()))
-            yield family, item, problem, len(found)
+            item, problem = found[0]
+            params = {
+                "family": Setting("family", family),
+                "need": item_type(family).allowed_values,
+                "item": observations.names[item],
+                "problem": problem.problem,
+                "n": len(found),
+                "n_items": observations.n_items,
+            }
+            yield params, problem.advice, columns[item]
 
 
 def _check_ranges(observations: Observations, *, for_fitting: bool) -> None:
@@ -257,14 +239,12 @@ def _check_ranges(observations: Observations, *, for_fitting: bool) -> None:
             continue
         largest, spread = float(np.abs(values).max()), float(np.ptp(values))
         if largest > _MAX_SIZE or (for_fitting and 0 < spread < _MIN_RANGE):
+            up_to, over = f"absolute values up to {largest:.3g}", f"a range of {spread:.3g}"
             raise DataError(
                 "extreme-values",
                 "item {item!r} has {found}, whose square is outside the range of numbers",
+                {"item": name, "found": up_to if largest > _MAX_SIZE else over},
                 advice="use other units",
-                item=name,
-                found=f"absolute values up to {largest:.3g}"
-                if largest > _MAX_SIZE
-                else f"a range of {spread:.3g}",
             )
         if spread == 0:
             constant[name] = float(values[0])
@@ -274,9 +254,8 @@ def _check_ranges(observations: Observations, *, for_fitting: bool) -> None:
             "constant-item",
             "each item needs at least two different values, but item {item!r} is {value} in all "
             "observed rows ({n} of {n_items} items)",
+            {"item": name, "value": format_value(value)},
             advice=Advice("drop-column", "drop the column"),
-            item=name,
-            value=format_value(value),
             n=len(constant),
             n_items=observations.n_items,
         )
@@ -366,19 +345,15 @@ def warn_of_dates(observations: Observations) -> None:
             found[name] = values
     if found:
         name, values = next(iter(found.items()))
-        warnings.warn(
-            HidagWarning(
-                "dates-as-numbers",
-                "item {item!r} holds {dates} ({n} of {n_items} items): the difference between two "
-                "such numbers is not a number of days",
-                advice=DROP_DATES,
-                item=name,
-                dates=describe_dates(values),
-                n=len(found),
-                n_items=observations.n_items,
-            ),
-            stacklevel=_STACK,
+        counts = {"n": len(found), "n_items": observations.n_items}
+        warning = HidagWarning(
+            "dates-as-numbers",
+            "item {item!r} holds {dates} ({n} of {n_items} items): the difference between two "
+            "such numbers is not a number of days",
+            {"item": name, "dates": describe_dates(values), **counts},
+            advice=DROP_DATES,
         )
+        warnings.warn(warning, stacklevel=_STACK)
 
 
 def looks_like_row_ids(distinct: Array, n_cells: int) -> bool:
@@ -414,20 +389,15 @@ def warn_of_row_ids(
     ]
     if found:
         values = observations.column(found[0])
-        warnings.warn(
-            HidagWarning(
-                "counts-like-row-ids",
-                "item {item!r} is modelled as counts, but {n_distinct} of its {n_cells} cells are "
-                "different, as row identifiers are ({n} of {n_items} items)",
-                advice=DROP_ROW_IDS,
-                item=observations.names[found[0]],
-                n_distinct=len(np.unique(values)),
-                n_cells=len(values),
-                n=len(found),
-                n_items=observations.n_items,
-            ),
-            stacklevel=_STACK,
+        counts = {"n_cells": len(values), "n": len(found), "n_items": observations.n_items}
+        warning = HidagWarning(
+            "counts-like-row-ids",
+            "item {item!r} is modelled as counts, but {n_distinct} of its {n_cells} cells are "
+            "different, as row identifiers are ({n} of {n_items} items)",
+            {"item": observations.names[found[0]], "n_distinct": len(np.unique(values)), **counts},
+            advice=DROP_ROW_IDS,
         )
+        warnings.warn(warning, stacklevel=_STACK)
 
 
 def find_duplicate_columns(values: Array) -> list[tuple[int, int, bool, int]]:
@@ -481,17 +451,13 @@ def warn_of_duplicate_columns(observations: Observations, *, stacklevel: int) ->
         return
     one, other, reverse, n_rows = found[0]
     more = plural(len(found) - 1, "more pair")
-    warnings.warn(
-        HidagWarning(
-            "duplicate-columns",
-            "items {first!r} and {item!r} are {relation} in all {n_rows:,} rows where both are "
-            "observed{others}: two copies of one column can form a latent by themselves",
-            advice=Advice("drop-copy", "drop one of the two if it is a copy"),
-            first=observations.names[one],
-            item=observations.names[other],
-            relation="opposite" if reverse else "equal",
-            n_rows=n_rows,
-            others=f" (and {more} of items)" if len(found) > 1 else "",
-        ),
-        stacklevel=stacklevel,
+    warning = HidagWarning(
+        "duplicate-columns",
+        "items {first!r} and {item!r} are {relation} in all {n_rows:,} rows where both are "
+        "observed{others}: two copies of one column can form a latent by themselves",
+        {"first": observations.names[one], "item": observations.names[other], "n_rows": n_rows},
+        advice=Advice("drop-copy", "drop one of the two if it is a copy"),
+        relation="opposite" if reverse else "equal",
+        others=f" (and {more} of items)" if len(found) > 1 else "",
     )
+    warnings.warn(warning, stacklevel=stacklevel)

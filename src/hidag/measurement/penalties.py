@@ -59,8 +59,7 @@ class Scad:
     The derivative is constant up to ``u = 1 / 3.7``, then falls linearly to zero at ``u = 1``.
     """
 
-    #: Where the derivative starts to fall; 3.7 is the usual shape parameter.
-    bend = 1.0 / 3.7
+    bend = 1.0 / 3.7  # Where the derivative starts to fall; 3.7 is the usual shape parameter.
 
     def value(self, u: Array, strength: float) -> Array:
         bend = self.bend

@@ -268,8 +268,7 @@ def interactions_within(
 
 #: Names of effects, with those of cognitive diagnosis models.
 NAMED_EFFECTS = ("main", "all", "acdm", "gdina", "dina", "dino")
-#: Largest number of terms of a fit, for memory.
-MAX_TERMS = 400
+MAX_TERMS = 400  # Largest number of terms of a fit, for memory.
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,8 @@ from hidag.structure.graphs import CPDAG
 
 Arrays = dict[str, NDArray[Any]]
 
-#: Raised when the layout of saved files changes.
-FORMAT_VERSION = 1
-#: Name of a saved fit in the folder that ``hidag fit --out`` writes.
-FIT_FILE = "result.npz"
+FORMAT_VERSION = 1  # Raised when the layout of saved files changes.
+FIT_FILE = "result.npz"  # Name of a saved fit in the folder that ``hidag fit --out`` writes.
 #: Fields of a result that the header holds as they are.
 _PLAIN = (
     "item_names", "latent_names", "families", "log_likelihood", "objective", "n_samples",

@@ -423,8 +423,7 @@ def design(
 STEPS = {"gaussian": 1.5, "lognormal": 1.5, "bernoulli": 2.0, "poisson": 0.8}
 #: Families whose predictors are centred, because the link saturates at both ends.
 CENTRED = frozenset({"bernoulli"})
-#: Relative half-width of the uniform distribution of the steps.
-UNEVENNESS = 0.3
+UNEVENNESS = 0.3  # Relative half-width of the uniform distribution of the steps.
 
 
 def random_truth(

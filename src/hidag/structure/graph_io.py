@@ -23,8 +23,7 @@ _JSON_VERSION = 1
 
 _TETRAD_EDGE = re.compile(r"^\s*(?:\d+\.)?\s*(\S+)\s+([<o-][-o][o>-])\s+(\S+)")
 
-#: Endpoint marks of causal-learn.
-_TAIL, _ARROW = -1, 1
+_TAIL, _ARROW = -1, 1  # Endpoint marks of causal-learn.
 #: Keywords that introduce default attributes.
 _DOT_DEFAULTS = ("node", "edge", "graph")
 _DOT_TOKEN = re.compile(

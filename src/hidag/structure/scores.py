@@ -30,10 +30,8 @@ MAX_PLANE_CELLS = 128
 #: Integer weights are expanded into rows (and bit planes, 64 rows to a word) if there are at most
 #: this many rows per configuration.
 MAX_ROWS_PER_CONFIGURATION = 16.0
-#: Decimals of a lean score; the order of the rows affects only the digits beyond.
-DIGITS = 6
-#: Relative rounding error allowed when weights are tested for a common unit.
-ROUNDING = 1e-9
+DIGITS = 6  # Decimals of a lean score; the order of the rows affects only the digits beyond.
+ROUNDING = 1e-9  # Relative rounding error allowed when weights are tested for a common unit.
 #: Resolution of :class:`StructuralZeroScore` per unit of log-likelihood: its terms are integers,
 #: so that sums do not depend on their order.
 UNITS = 1 << 20

@@ -29,8 +29,7 @@ from hidag.formatting import format_value
 
 Array = NDArray[np.float64]
 
-#: Step of the finite differences in :func:`maximize_items`.
-DIFFERENCE = 1e-3
+DIFFERENCE = 1e-3  # Step of the finite differences in :func:`maximize_items`.
 #: Largest Newton step in :func:`maximize_items`.
 LONGEST_STEP = 1.5
 MAX_HALVINGS = 8
@@ -66,15 +65,13 @@ class ItemType:
 
     #: The name; types with an argument have it in parentheses, as ``binomial(20)``.
     name: str
-    #: Other names accepted from users.
-    aliases: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()  # Other names accepted from users.
     #: Meaning of the argument; None for types without one.
     argument_name: ClassVar[str | None] = None
     example_argument: ClassVar[str] = ""
     #: Values from which the argument can be determined; "" if users have to give it.
     argument_source: ClassVar[str] = ""
-    #: The values that an item may take.
-    allowed_values: str = "numbers"
+    allowed_values: str = "numbers"  # The values that an item may take.
     #: One phrase for users.
     description: str
     #: Assumption 2 of the paper.
@@ -156,8 +153,7 @@ class Family(ItemType, ABC):
     #: Number of columns, D.
     n_columns: int = 1
     has_dispersion: bool = False
-    #: Meaning of the dispersion, for tables.
-    dispersion_meaning: str = ""
+    dispersion_meaning: str = ""  # Meaning of the dispersion, for tables.
     #: Whether the dispersion is the residual variance on the scale of the predictor, so that
     #: standardized loadings divide by its square root.
     dispersion_is_variance: bool = False
@@ -166,20 +162,15 @@ class Family(ItemType, ABC):
     limiting_distribution: str = ""
     #: Family to use if the variance exceeds the mean of a family that equates them; None elsewhere.
     overdispersed_alternative: str | None = None
-    #: Whether ``base`` depends on the auxiliary.
-    base_has_parameters: bool = True
-    #: Number of cutpoints besides the intercept.
-    n_cutpoints: int = 0
-    #: Neighbouring cutpoints at most this far apart are at their bound.
-    smallest_gap: float = 0.0
+    base_has_parameters: bool = True  # Whether ``base`` depends on the auxiliary.
+    n_cutpoints: int = 0  # Number of cutpoints besides the intercept.
+    smallest_gap: float = 0.0  # Neighbouring cutpoints at most this far apart are at their bound.
     #: Whether the density is Gaussian after ``to_working``: such items are standardized.
     is_location_scale: bool = False
-    #: Whether the mean is in [0, 1] by definition, for axes of plots.
-    has_unit_mean: bool = False
+    has_unit_mean: bool = False  # Whether the mean is in [0, 1] by definition, for axes of plots.
     #: Below this predictor theta is a multiple of eta (``-inf``: nowhere), which simplifies sums.
     canonical_below: float = -np.inf
-    #: Smallest admissible linear predictor.
-    lowest_predictor: float = -np.inf
+    lowest_predictor: float = -np.inf  # Smallest admissible linear predictor.
     #: Largest linear predictor from which responses can be simulated.
     largest_simulated_predictor: float = np.inf
     #: Whether one response may carry arbitrarily much information about its latents.
@@ -357,8 +348,7 @@ class Family(ItemType, ABC):
 class MeanFamily(Family):
     """A family with one column whose mean is a function of the predictor alone."""
 
-    #: Distance of start values of means from the ends of their range.
-    start_distance: float = 1e-4
+    start_distance: float = 1e-4  # Distance of start values of means from the ends of their range.
 
     @abstractmethod
     def mean(self, eta: Array) -> Array:
@@ -460,8 +450,7 @@ def describe_invalid(x: Array, invalid: NDArray[np.bool_]) -> str:
 
 # The registry.
 
-#: Registered classes by name without argument.
-ITEM_TYPES: dict[str, type[ItemType]] = {}
+ITEM_TYPES: dict[str, type[ItemType]] = {}  # Registered classes by name without argument.
 #: Names of the default types by kind of values: see :func:`default_family`.
 _DEFAULTS: dict[str, str] = {}
 

@@ -18,8 +18,7 @@ from hidag.measurement.families.base import (
     use_family,
 )
 
-#: Log odds per unit of a probit predictor, where the two curves are closest.
-LOGITS_PER_PROBIT = 1.7
+LOGITS_PER_PROBIT = 1.7  # Log odds per unit of a probit predictor, where the two curves are closest
 #: Bounds of log rates. The log probability of a one is a difference of rates, which loses all
 #: digits where they are huge.
 SMALLEST_LOG_RATE, LARGEST_LOG_RATE = -40.0, 7.0

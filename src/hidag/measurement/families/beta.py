@@ -14,8 +14,7 @@ from hidag.measurement.families.base import (
     use_family,
 )
 
-#: Bound of predictors: beyond, shares round to 0 or 1 in floating point.
-LARGEST_LOGIT = 30.0
+LARGEST_LOGIT = 30.0  # Bound of predictors: beyond, shares round to 0 or 1 in floating point.
 
 
 @register("beta")

@@ -21,8 +21,7 @@ from hidag.measurement.families.base import (
 )
 from hidag.measurement.families.gaussian import find_nonpositive
 
-#: Relative rounding error of a limit after a conversion of units.
-_ROUNDING = 1e-9
+_ROUNDING = 1e-9  # Relative rounding error of a limit after a conversion of units.
 
 
 @register("censored-lognormal")

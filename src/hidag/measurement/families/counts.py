@@ -17,14 +17,11 @@ from hidag.measurement.families.base import (
     use_family,
 )
 
-#: Bound of linear predictors on the log scale; larger means would overflow.
-LARGEST_LOG_MEAN = 40.0
+LARGEST_LOG_MEAN = 40.0  # Bound of linear predictors on the log scale; larger means would overflow.
 #: Largest log mean that numpy's Poisson sampler and float64 represent exactly.
 LARGEST_SIMULATED_LOG_MEAN = 36.0
-#: Smallest mean under the identity link: a Poisson mean is positive.
-SMALLEST_MEAN = 1e-3
-#: Largest mean of counts that numpy can draw from.
-LARGEST_RATE = 9e18
+SMALLEST_MEAN = 1e-3  # Smallest mean under the identity link: a Poisson mean is positive.
+LARGEST_RATE = 9e18  # Largest mean of counts that numpy can draw from.
 
 
 def find_no_counts(x: Array) -> ValueProblem | None:

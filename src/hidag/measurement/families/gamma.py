@@ -16,8 +16,7 @@ from hidag.measurement.families.base import (
 )
 from hidag.measurement.families.gaussian import find_nonpositive
 
-#: Bound of predictors; larger values are refused in a table.
-LARGEST_LOG_SIZE = 230.0
+LARGEST_LOG_SIZE = 230.0  # Bound of predictors; larger values are refused in a table.
 
 
 @register("gamma")
