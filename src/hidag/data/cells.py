@@ -234,14 +234,11 @@ def encode_labels(table: Any, labels: Mapping[str, CategoryLabels]) -> Any:
             raise DataError(
                 "unknown-label",
                 "column {item!r} must hold one of {labels}, but has {content} in row {row} below "
-                "the names ({n} of {n_rows} cells)",
+                "the names ({share})",
+                {"item": name, "content": shorten(cells[other[0]]), "row": other[0] + 1},
                 advice="list all of its labels, or leave the cell empty if the answer is missing",
-                item=name,
                 labels=", ".join(map(repr, known.labels)),
-                content=shorten(cells[other[0]]),
-                row=other[0] + 1,
-                n=len(other),
-                n_rows=table.num_rows,
+                share=f"{len(other)} of {table.num_rows} cells",
             )
         table = replace_column(table, name, [None if key is None else codes[key] for key in keys])
     return table

@@ -94,20 +94,16 @@ def check_unique(file: Path, names: Sequence[str], leave_out: Collection[str] | 
     counts = Counter(name for name, _ in kept)
     repeated = [name for name, count in counts.items() if count > 1]
     if repeated:
+        name = repeated[0]
+        code = "rename-columns" if leave_out is None else "drop-duplicate-name"
         raise FileError(
             "duplicate-column-names",
-            "the column names of {file} must be unique, but {name!r} occurs {count} times ({n} of "
-            "{n_names} names occur more than once)",
-            advice=Advice(
-                "rename-columns" if leave_out is None else "drop-duplicate-name",
-                "rename the columns in the file, or remove them",
-            ),
-            file=file,
-            name=repeated[0],
-            count=counts[repeated[0]],
-            n=len(repeated),
-            n_names=len(counts),
-            last=[unique for name, unique in kept if name == repeated[0]][-1],
+            "the column names of {file} must be unique, but {name!r} occurs {count} times ({share} "
+            "names occur more than once)",
+            {"file": file, "name": name, "count": counts[name]},
+            advice=Advice(code, "rename the columns in the file, or remove them"),
+            share=f"{len(repeated)} of {len(counts)}",
+            last=[unique for one, unique in kept if one == name][-1],
         )
 
 
@@ -184,11 +180,9 @@ def read_header(path: Path) -> tuple[list[str], str]:
             "unnamed-column",
             "each column of {file} needs a name, but column {column} has none ({n} of {n_columns} "
             "columns)",
+            {"file": path, "column": header.index("") + 1, "n": header.count("")},
             advice="if it holds row numbers, write the file without them (row.names=FALSE in R, "
             "index=False in pandas)",
-            file=path,
-            column=header.index("") + 1,
-            n=header.count(""),
             n_columns=len(header),
         )
     return header, delimiter
@@ -224,11 +218,8 @@ def _check_line_lengths(path: Path, n_columns: int, delimiter: str) -> None:
             "uneven-lines",
             "each line of {file} must have {n_columns} cells, as the first has, but line {line} "
             "has {n_cells} ({n} such {lines})",
+            {"file": path, "n_columns": n_columns, "line": line, "n_cells": n_cells},
             advice="the file seems to be truncated" if line == last_line else "correct the line",
-            file=path,
-            n_columns=n_columns,
-            line=line,
-            n_cells=n_cells,
             n=len(uneven),
             lines="line" if len(uneven) == 1 else "lines",
         ) from None
@@ -251,38 +242,28 @@ def bad_cell_error(bad: dict[str, BadCells], table: Any, file: Path, n_columns: 
     delimiter = read_header(file)[1]
     others = [repr(other) for other in list(bad)[1:]]
     more = f" and {len(others) - _MAX_COLUMNS} more" if len(others) > _MAX_COLUMNS else ""
+    also = f", also {', '.join(others[:_MAX_COLUMNS])}{more}" if others else ""
     params: dict[str, Any] = {
         "file": file,
         "content": found.content,
         "item": name,
         "line": find_line(file, found.row, n_columns, delimiter),
-        "n_cells": found.count,
-        "n_rows": table.num_rows,
-        "n_bad": len(bad),
-        "n_columns": table.num_columns,
-        "others": f", also {', '.join(others[:_MAX_COLUMNS])}{more}" if others else "",
+        "cells": f"{found.count} of {table.num_rows} cells of this column",
+        "columns": f"{len(bad)} of {table.num_columns} columns{also}",
     }
-    where = (
-        "in column {item!r}, line {line} ({n_cells} of {n_rows} cells of this column; {n_bad} of "
-        "{n_columns} columns{others})"
-    )
+    where = " {content} in column {item!r}, line {line} ({cells}; {columns})"
     if found.among_booleans:
-        return DataError(
-            "cell-among-booleans",
-            "columns of yes and no must hold nothing else, but {file} has {content} " + where,
-            advice=Advice(
-                "recode-boolean-cell" if can_be_option(cell) else "recode-boolean",
-                "recode it as yes or no, or leave the cell empty if the answer is missing",
-                {"cell": cell},
-            ),
-            **params,
-        )
-    template = "cells must be numbers, but {file} has the text {content} " + where
+        code = "recode-boolean-cell" if can_be_option(cell) else "recode-boolean"
+        text = "recode it as yes or no, or leave the cell empty if the answer is missing"
+        template = "columns of yes and no must hold nothing else, but {file} has" + where
+        advice = Advice(code, text, {"cell": cell})
+        return DataError("cell-among-booleans", template, params, advice=advice)
+    template = "cells must be numbers, but {file} has the text" + where
     point = None if delimiter == "," else find_decimal_point(table, table.column_names)
     about_commas = advise_on_commas(cell, cells, point)
     if about_commas:
         advice = Advice("", "{advice}", {"advice": about_commas})
-        return DataError("number-with-comma", template, advice=advice, **params)
+        return DataError("number-with-comma", template, params, advice=advice)
     n_answers, labels = _n_answers(cells), _labels_of_columns(bad, table)
     code = "recode-column"
     if labels:
@@ -291,16 +272,9 @@ def bad_cell_error(bad: dict[str, BadCells], table: Any, file: Path, n_columns: 
         code = "recode-text"
     elif 2 * found.count < n_answers and can_be_option(cell):
         code = "recode-cell"  # Where most answers are text, none of them means a missing answer.
-    return DataError(
-        "cell-not-a-number",
-        template,
-        advice=Advice(
-            code,
-            "recode {texts} as numbers, or leave the cell empty if the answer is missing",
-            {"texts": _list_texts(cells), "cell": cell, "labels": Setting("words", labels)},
-        ),
-        **params,
-    )
+    text = "recode {texts} as numbers, or leave the cell empty if the answer is missing"
+    own = {"texts": _list_texts(cells), "cell": cell, "labels": Setting("words", labels)}
+    return DataError("cell-not-a-number", template, params, advice=Advice(code, text, own))
 
 
 def can_be_option(text: str) -> bool:

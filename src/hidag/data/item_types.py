@@ -80,11 +80,9 @@ def ambiguous_types_error(
     return DataError(
         "ambiguous-types",
         "{auto} cannot infer the type of {n} of {n_items} items:{findings}\n",
+        {"auto": Setting("family", _AUTO), "n": len(ambiguous), "findings": "".join(lines)},
         advice=join_advice(*advice),
-        auto=Setting("family", _AUTO),
-        n=len(ambiguous),
         n_items=observations.n_items,
-        findings="".join(lines),
     )
 
 
@@ -198,20 +196,16 @@ def _with_argument(
         return found
     shown = ", ".join(f"{value:g}" for value in distinct[:_MAX_VALUES])
     more = ", ..." if len(distinct) > _MAX_VALUES else ""
-    example = Setting("family", f"{word}({kind.example_argument})")
-    advice = Advice(
-        "family-argument", "recode the item, or set what can occur: {example}", {"example": example}
-    )
+    name, text = observations.names[item], "recode the item, or set what can occur: {example}"
+    example = {"example": Setting("family", f"{word}({kind.example_argument})")}
     raise DataError(
         "number-not-in-values",
         "{family} takes its {number} from values that are {expected}, but item {item!r} holds "
         "{values}",
-        advice=with_code_advice(advice, values, observations.names[item]),
-        family=Setting("family", word),
+        {"family": Setting("family", word), "item": name, "values": shown + more},
+        advice=with_code_advice(Advice("family-argument", text, example), values, name),
         number=kind.argument_name,
         expected=kind.argument_source,
-        item=observations.names[item],
-        values=shown + more,
     )
 
 
@@ -244,13 +238,10 @@ def _families_per_item(
         expected = "a name, one name per item, or a mapping"
         raise invalid_setting("family", expected, family) from None
     if len(listed) != len(names):
-        raise SettingError(
-            "wrong-number-of-families",
-            "{family} must have one entry per item, but got {entries} for {items}",
-            family=Setting("family"),
-            entries=plural(len(listed), "entry", "entries"),
-            items=plural(len(names), "item"),
-        )
+        text = "{family} must have one entry per item, but got {entries} for {items}"
+        counts = {"entries": plural(len(listed), "entry", "entries")}
+        counts["items"] = plural(len(names), "item")
+        raise SettingError("wrong-number-of-families", text, counts, family=Setting("family"))
     return _family_names(listed, names)
 
 

@@ -160,10 +160,7 @@ def _check_entries(
         raise DataError(
             "invalid-q-entry",
             "the entries of the Q-matrix must be 1, 0 or -1 (estimate), but item {item!r} has "
-            "{entry:g} for latent {latent!r} ({n} of {n_entries} entries)",
-            item=items[row],
-            entry=entries[row, column],
-            latent=names[column],
-            n=np.count_nonzero(other),
-            n_entries=entries.size,
+            "{entry:g} for latent {latent!r} ({share} entries)",
+            {"item": items[row], "entry": entries[row, column], "latent": names[column]},
+            share=f"{np.count_nonzero(other)} of {entries.size}",
         )

@@ -356,13 +356,10 @@ def _check_finite(columns: Sequence[Any], table: Any, file: Path, n_columns: int
                 "infinite-cell",
                 "numbers must be finite, but {file} has {content} in column {item!r}, line {line} "
                 "({n} of {n_rows} cells of this column)",
+                {"file": file, "item": name, "n": len(rows), "n_rows": table.num_rows},
                 advice="leave the cell empty if the answer is missing",
-                file=file,
                 content=str(table.column(name)[int(rows[0])]),
-                item=name,
                 line=find_line(file, int(rows[0]), n_columns, read_header(file)[1]),
-                n=len(rows),
-                n_rows=table.num_rows,
             )
 
 

@@ -140,15 +140,12 @@ def _as_floats(given: Any, name: Setting) -> Floats:
 def _check_nonnegative(weights: Floats, name: Setting) -> None:
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(bad):
+        share = f"{len(bad)} of {len(weights)} rows"
         raise DataError(
             "invalid-weight",
             "{name} must be finite numbers >= 0, but row {row} (counting from 0) has {weight:g} "
-            "({n} of {n_rows} rows)",
-            name=name,
-            row=bad[0],
-            weight=weights[bad[0]],
-            n=len(bad),
-            n_rows=len(weights),
+            "({share})",
+            {"name": name, "row": bad[0], "weight": weights[bad[0]], "share": share},
         )
 
 

@@ -229,23 +229,14 @@ def _uneven_rows(X: Any) -> Message:
     lengths = [len(row) if hasattr(row, "__len__") else None for row in rows]
     uneven = [row for row, length in enumerate(lengths) if length != lengths[0]]
     if not uneven:
-        kind = "lists" if lengths else "something"
-        return Message(
-            "not-a-table",
-            "expected a table of numbers, got {kind} that NumPy cannot read as an array",
-            {"kind": kind},
-        )
+        text = "expected a table of numbers, got {kind} that NumPy cannot read as an array"
+        return Message("not-a-table", text, {"kind": "lists" if lengths else "something"})
+    first, share = uneven[0], f"{len(uneven)} of {len(lengths)} rows differ"
     return Message(
         "uneven-rows",
         "all rows must have as many cells as row 0, which has {expected}, but row {row} has "
-        "{found} ({n} of {n_rows} rows differ)",
-        {
-            "expected": lengths[0],
-            "row": uneven[0],
-            "found": lengths[uneven[0]],
-            "n": len(uneven),
-            "n_rows": len(lengths),
-        },
+        "{found} ({share})",
+        {"expected": lengths[0], "row": first, "found": lengths[first], "share": share},
         Advice("", "use None for a missing answer"),
     )
 
@@ -345,18 +336,13 @@ def _finish_in_place(values: NDArray[np.float64], names: tuple[str, ...]) -> Non
                 first = (start + int(row), int(item))
     if first is not None:
         row, item = first
+        shares = _shares(infinite[item], np.count_nonzero(infinite), values.shape)
         raise DataError(
             "infinite-cell",
             "numbers must be finite, but item {item!r} has {value} in row {row}, counting from 0 "
-            "({n_cells} of {n_rows} cells of this item; {n_bad} of {n_items} items)",
+            "({shares})",
+            {"item": names[item], "value": values[row, item], "row": row, "shares": shares},
             advice="use NaN for a missing answer",
-            item=names[item],
-            value=values[row, item],
-            row=row,
-            n_cells=infinite[item],
-            n_rows=n_samples,
-            n_bad=np.count_nonzero(infinite),
-            n_items=n_items,
         )
 
 
@@ -405,15 +391,15 @@ def _bad_cells_error(
         advice = Advice("", text)
     return error(
         code,
-        found + " in row {row}, counting from 0 ({n_cells} of {n_rows} cells of this item; {n_bad} "
-        "of {n_items} items)",
+        found + " in row {row}, counting from 0 ({shares})",
         {"item": names[item], "content": cells.content, "type": cells.type_name, "row": cells.row},
         advice=advice,
-        n_cells=cells.count,
-        n_rows=shape[0],
-        n_bad=len(bad),
-        n_items=shape[1],
+        shares=_shares(cells.count, len(bad), shape),
     )
+
+
+def _shares(n_cells: int, n_items: int, shape: tuple[int, ...]) -> str:
+    return f"{n_cells} of {shape[0]} cells of this item; {n_items} of {shape[1]} items"
 
 
 def _default_names(n_items: int) -> tuple[str, ...]:
@@ -467,9 +453,8 @@ def _check_observed(observations: Observations) -> None:
             "empty-item",
             "each item needs at least one observed cell, but item {item!r} has none in {n_rows} "
             "rows ({n} of {n_items} items)",
+            {"item": observations.names[int(empty[0])], "n_rows": observations.n_samples},
             advice=Advice("drop-column", "drop the column"),
-            item=observations.names[int(empty[0])],
-            n_rows=observations.n_samples,
             n=len(empty),
             n_items=observations.n_items,
         )

@@ -311,15 +311,13 @@ class Effects:
         """
         terms = Terms(levels, interactions_within(q_matrix, levels, self.highest))
         if terms.n_terms > MAX_TERMS:
+            lower = {"order": Setting("effects", 2)}
+            remedy = "use a lower order, such as {order}, or give a sparser Q"
             raise SettingError(
                 "too-many-terms",
                 "the items would have {n_terms} different terms, more than {maximum}",
                 {"n_terms": terms.n_terms, "maximum": MAX_TERMS},
-                advice=Advice(
-                    "set-option",
-                    "use a lower order, such as {order}, or give a sparser Q",
-                    {"order": Setting("effects", 2)},
-                ),
+                advice=Advice("set-option", remedy, lower),
             )
         return terms
 

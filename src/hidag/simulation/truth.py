@@ -110,10 +110,8 @@ class Truth:
                 "loading-outside-q",
                 "loadings must be 0 where q_matrix is 0, but item {item!r} has loading "
                 "{value:.6g} on {term!r} ({n} entries)",
-                item=items[j],
-                value=loadings[j, t],
+                {"item": items[j], "value": loadings[j, t], "n": len(outside)},
                 term=terms.names(latents)[t],
-                n=len(outside),
             )
         dispersion = _check_dispersion(self.dispersion, kinds, items)
         cutpoints = _check_cutpoints(self.cutpoints, kinds, items)
@@ -208,22 +206,19 @@ def _check_dispersion(given: object, kinds: list[Family], items: tuple[str, ...]
         raise SettingError(
             "invalid-dispersion",
             "dispersion must be a finite variance > 0, but item {item!r} has {value:.6g} "
-            "({n} of {n_items} items)",
-            item=items[bad[0]],
-            value=dispersion[bad[0]],
-            n=len(bad),
-            n_items=len(items),
+            "({share} items)",
+            {"item": items[bad[0]], "value": dispersion[bad[0]]},
+            share=f"{len(bad)} of {len(items)}",
         )
     for j in np.flatnonzero(used):
-        family = kinds[j]
-        if dispersion[j] > family.dispersion_bounds[1]:
+        family, bound = kinds[j], kinds[j].dispersion_bounds[1]
+        if dispersion[j] > bound:
             raise SettingError(
                 "invalid-dispersion",
                 "{family} needs a dispersion ({meaning}) of at most {bound:g}, but item {item!r} "
                 "has {value:.6g}",
-                family=Setting("family", family.name),
-                meaning=family.dispersion_meaning,
-                bound=family.dispersion_bounds[1],
+                {"family": Setting("family", family.name), "meaning": family.dispersion_meaning},
+                bound=bound,
                 item=items[j],
                 value=dispersion[j],
             )
@@ -265,27 +260,21 @@ def _check_means(
         raise SettingError(
             "nonpositive-mean",
             "{family} needs a mean > 0 in every latent state, but item {item!r} has mean "
-            "{mean:.6g} in one ({n} of {n_items} items)",
+            "{mean:.6g} in one ({share} items)",
+            {"family": Setting("family", kinds[j].name), "item": items[j], "mean": lowest[j]},
             advice="raise the intercept or use a family with a log link",
-            family=Setting("family", kinds[j].name),
-            item=items[j],
-            mean=lowest[j],
-            n=int((bounded & (lowest <= 0)).sum()),
-            n_items=len(items),
+            share=f"{int((bounded & (lowest <= 0)).sum())} of {len(items)}",
         )
     largest = np.array([kind.largest_simulated_predictor for kind in kinds])
     for j in np.flatnonzero(highest > largest)[:1]:
         raise SettingError(
             "predictor-too-large",
             "{family} can be simulated with a linear predictor of at most {largest:g}, but item "
-            "{item!r} reaches {highest:.6g} ({n} of {n_items} items)",
+            "{item!r} reaches {highest:.6g} ({share} items)",
+            {"item": items[j], "largest": largest[j], "highest": highest[j]},
             advice="lower the intercept or the slopes",
             family=Setting("family", kinds[j].name),
-            largest=largest[j],
-            item=items[j],
-            highest=highest[j],
-            n=int((highest > largest).sum()),
-            n_items=len(items),
+            share=f"{int((highest > largest).sum())} of {len(items)}",
         )
 
 

@@ -535,15 +535,12 @@ def item_type(name: str) -> ItemType:
         except ValueError:
             pass
     verb = "needs" if argument is None else "must have"
+    example = {"kind": kind, "example": cls.example_argument}
     raise SettingError(
         "family-argument",
         "family={name!r} {verb} its {argument} in parentheses",
-        {"name": name, "kind": kind, "verb": verb, "argument": cls.argument_name},
-        advice=Advice(
-            "family-argument",
-            "use for instance '{kind}({example})'",
-            {"kind": kind, "example": cls.example_argument},
-        ),
+        {"name": name, "verb": verb, "argument": cls.argument_name},
+        advice=Advice("family-argument", "use for instance '{kind}({example})'", example),
     ) from None
 
 
