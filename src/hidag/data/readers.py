@@ -6,14 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from hidag.data.cells import (
     LEADING_ZEROS,
-    BadCells,
     CategoryLabels,
     convert_cells,
     convert_decimal_commas,
@@ -37,8 +35,13 @@ from hidag.exceptions import Advice, DataError, FileError, suggest_name
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 BINARY_SUFFIXES = (".parquet",)
+SUFFIXES = (*TEXT_SUFFIXES, *BINARY_SUFFIXES)
 _ITEM, _TYPE = "item", "type"
 _MAX_NAMES = 5
+
+Source = str | PathLike[str]
+Codes = Mapping[str, Sequence[str]]
+Labels = Mapping[str, CategoryLabels]
 
 
 # Names of files.
@@ -46,34 +49,25 @@ _MAX_NAMES = 5
 
 def find_part(folder: Path, stem: str) -> Path | None:
     """Return the one file in the folder with this name and a known suffix, or None."""
-    files = [folder / f"{stem}{suffix}" for suffix in (*TEXT_SUFFIXES, *BINARY_SUFFIXES)]
-    found = [file for file in files if file.is_file()]
+    found = [file for suffix in SUFFIXES if (file := folder / f"{stem}{suffix}").is_file()]
     if len(found) > 1:
-        raise FileError(
-            "ambiguous-file",
-            "the folder {folder} must hold {stem} once, but it holds {files}",
-            {"folder": folder, "stem": stem, "files": " and ".join(file.name for file in found)},
-            advice="remove all but one",
-        )
+        text = "the folder {folder} must hold {stem} once, but it holds {files}"
+        files = {"files": " and ".join(file.name for file in found), "stem": stem}
+        raise FileError("ambiguous-file", text, files, advice="remove all but one", folder=folder)
     return found[0] if found else None
 
 
 def check_file_exists(path: Path) -> Path:
     """Return the path of a file of a known format that is not empty."""
     if path.is_dir():
-        text = "{path} is a folder, expected a file"
-        raise FileError(
-            "folder-instead-of-file", text, advice="use read_folder for a folder", path=path
-        )
+        text, advice = "{path} is a folder, expected a file", "use read_folder for a folder"
+        raise FileError("folder-instead-of-file", text, advice=advice, path=path)
     if not path.exists():
         raise _missing_path_error("file", path)
     if not suffix_of(path):
-        raise FileError(
-            "unknown-format",
-            "{path} must end in one of {known}",
-            {"path": path, "known": ", ".join((*TEXT_SUFFIXES, *BINARY_SUFFIXES))},
-            advice="convert it to CSV or Parquet",
-        )
+        params = {"path": path, "known": ", ".join(SUFFIXES)}
+        text, advice = "{path} must end in one of {known}", "convert it to CSV or Parquet"
+        raise FileError("unknown-format", text, params, advice=advice)
     if path.stat().st_size == 0:
         raise empty_file_error(path)
     return path
@@ -82,7 +76,7 @@ def check_file_exists(path: Path) -> Path:
 def suffix_of(path: Path) -> str:
     """Return the known suffix of a file name, '' if it has none."""
     name = path.name.lower()
-    return next((end for end in (*TEXT_SUFFIXES, *BINARY_SUFFIXES) if name.endswith(end)), "")
+    return next((end for end in SUFFIXES if name.endswith(end)), "")
 
 
 def _missing_path_error(kind: str, path: Path) -> FileError:
@@ -90,17 +84,15 @@ def _missing_path_error(kind: str, path: Path) -> FileError:
     advice = Advice("", "the folder {parent} does not exist either")
     if path.parent.is_dir():
         advice = suggest_name(path.name, [file.name for file in path.parent.iterdir()])
-    text = "there is no {kind} {path}"
-    return FileError(
-        "missing-path", text, {"kind": kind, "path": path, "parent": path.parent}, advice=advice
-    )
+    params = {"kind": kind, "path": path, "parent": path.parent}
+    return FileError("missing-path", "there is no {kind} {path}", params, advice=advice)
 
 
 def _is_binary(file: Path) -> bool:
     return suffix_of(file) in BINARY_SUFFIXES
 
 
-def _table_file(path: str | PathLike[str]) -> Path:
+def _table_file(path: Source) -> Path:
     """Return the file of a table: the path itself, or the responses in a folder."""
     given = Path(path)
     if given.is_file() or (not given.exists() and suffix_of(given)):
@@ -110,13 +102,12 @@ def _table_file(path: str | PathLike[str]) -> Path:
     file = find_part(given, "responses")
     if file is None:
         held = sorted(one.name for one in given.iterdir())
+        found = ", ".join(held[:_MAX_NAMES]) + (", ..." if held[_MAX_NAMES:] else "")
         raise FileError(
             "no-table",
             "the folder {folder} must hold a table named responses.csv or responses.parquet, but "
             "it holds {found}",
-            folder=given,
-            found=", ".join(held[:_MAX_NAMES]) + (", ..." if held[_MAX_NAMES:] else "")
-            or "nothing",
+            {"folder": given, "found": found or "nothing"},
         )
     return file
 
@@ -153,18 +144,13 @@ def _indexes(schema: Any) -> list[Any]:
 
 def _range_indexes(schema: Any, n_rows: int) -> dict[str, range]:
     """Return the named range indexes; a table that has lost rows since has lost them."""
-    named = {
-        index["name"]: range(index["start"], index["stop"], index["step"])
-        for index in _indexes(schema)
-        if isinstance(index, dict)
-        and index.get("kind") == "range"
-        and isinstance(index.get("name"), str)
-    }
-    return {
-        name: numbers
-        for name, numbers in named.items()
-        if name not in schema.names and len(numbers) == n_rows
-    }
+    out = {}
+    for index in _indexes(schema):
+        if isinstance(index, dict) and index.get("kind") == "range":
+            name, numbers = index.get("name"), range(index["start"], index["stop"], index["step"])
+            if isinstance(name, str) and name not in schema.names and len(numbers) == n_rows:
+                out[name] = numbers
+    return out
 
 
 def _open_parquet(file: Path, read: Callable[[str], Any]) -> Any:
@@ -180,11 +166,11 @@ def _open_parquet(file: Path, read: Callable[[str], Any]) -> Any:
 
 
 def read_file(
-    path: str | PathLike[str],
+    path: Source,
     *,
     leave_out: Sequence[str] = (),
-    missing: Mapping[str, Sequence[str]] | None = None,
-    labels: Mapping[str, CategoryLabels] | None = None,
+    missing: Codes | None = None,
+    labels: Labels | None = None,
 ) -> Any:
     """Return the table of numbers in a file as a pyarrow Table, ready for `read_table`.
 
@@ -210,14 +196,11 @@ def read_file(
     Columns of text files become float64, or bool if they hold yes and no (`cells.BOOLEAN_WORDS`).
     Numbers with leading zeros stay text, so that `read_table` can recognise identifiers.
     """
-    return _read_with_notes(Path(path), leave_out, missing or {}, labels or {})[0]
+    return _read_with_notes(Path(path), leave_out, missing, labels)[0]
 
 
 def _read_with_notes(
-    path: Path,
-    leave_out: Sequence[str],
-    missing: Mapping[str, Sequence[str]],
-    labels: Mapping[str, CategoryLabels],
+    path: Path, leave_out: Sequence[str], missing: Codes | None, labels: Labels | None
 ) -> tuple[Any, tuple[str, ...]]:
     """Return the table as `read_file` does, and notes about conversions."""
     file = check_file_exists(path)
@@ -230,17 +213,17 @@ def _read_with_notes(
     notes += [about_commas] if about_commas else []
     if not _is_binary(file) and detect_encoding(file) == WINDOWS:
         notes.append(f"{file.name} is not UTF-8 and is read as Windows-1252 text")
-    table = encode_labels(remove_missing_codes(table, missing), labels)
+    table = encode_labels(remove_missing_codes(table, missing or {}), labels or {})
     return _convert_columns(file, table, columns), tuple(notes)
 
 
 def read_columns(
-    path: str | PathLike[str],
+    path: Source,
     items: Sequence[str],
     others: Sequence[str] = (),
     *,
-    missing: Mapping[str, Sequence[str]] | None = None,
-    labels: Mapping[str, CategoryLabels] | None = None,
+    missing: Codes | None = None,
+    labels: Labels | None = None,
     leave_out: Sequence[str] = (),
 ) -> tuple[Any, dict[str, list[Any]]]:
     """Return some columns of a file or folder as numbers, and others unchanged.
@@ -259,7 +242,7 @@ def read_columns(
 
 
 def read_other_columns(
-    path: str | PathLike[str], others: Sequence[str], leave_out: Sequence[str] = ()
+    path: Source, others: Sequence[str], leave_out: Sequence[str] = ()
 ) -> tuple[dict[str, list[Any]], tuple[str, ...]]:
     """Return columns that are not items as `read_columns` does, and notes about conversions."""
     file = _table_file(path)
@@ -279,7 +262,7 @@ def _other_cells(
     return cells, tuple(notes)
 
 
-def column_names(path: str | PathLike[str]) -> list[str]:
+def column_names(path: Source) -> list[str]:
     """Return unique names of all columns of a file, or of the table in a folder."""
     return make_unique(_names_in_file(_table_file(path)))
 
@@ -296,12 +279,8 @@ def _names_in_file(file: Path) -> list[str]:
 def _check_columns(file: Path, names: Sequence[str], known: Sequence[str]) -> None:
     for name in names:
         if name not in known:
-            raise DataError(
-                "missing-column",
-                "{file} has no column {name!r}",
-                {"file": file, "name": name},
-                advice=suggest_name(name, known),
-            )
+            text, params = "{file} has no column {name!r}", {"file": file, "name": name}
+            raise DataError("missing-column", text, params, advice=suggest_name(name, known))
 
 
 def _read_cells(file: Path, leave_out: Sequence[str] | None = None) -> Any:
@@ -323,8 +302,7 @@ def _convert_columns(file: Path, table: Any, columns: Sequence[str]) -> Any:
     if _is_binary(file):
         return chosen
     arrow, compute = import_arrow("pyarrow"), import_arrow("pyarrow.compute")
-    converted = []
-    bad: dict[str, BadCells] = {}
+    converted, bad = [], {}
     for name, column in zip(chosen.column_names, chosen.columns, strict=True):
         try:
             numbers, found = column.cast(arrow.float64()), None
@@ -392,11 +370,11 @@ class TableSource:
 
 
 def read_folder(
-    path: str | PathLike[str],
+    path: Source,
     *,
     leave_out: Sequence[str] = (),
-    missing: Mapping[str, Sequence[str]] | None = None,
-    labels: Mapping[str, CategoryLabels] | None = None,
+    missing: Codes | None = None,
+    labels: Labels | None = None,
     with_q: bool = True,
 ) -> TableSource:
     """Return the table in a folder, with the types and the Q-matrix if they are there.
@@ -416,21 +394,18 @@ def read_folder(
     """
     folder = Path(path)
     if folder.is_file():
-        suffix = suffix_of(folder)
-        title = folder.name[: -len(suffix)] if suffix else folder.name
-        table, notes = _read_with_notes(folder, leave_out, missing or {}, labels or {})
-        return TableSource(table=table, types=None, q=None, title=title, notes=notes)
-    table, notes = _read_with_notes(_table_file(folder), leave_out, missing or {}, labels or {})
+        title = folder.name[: len(folder.name) - len(suffix_of(folder))]
+        table, notes = _read_with_notes(folder, leave_out, missing, labels)
+        return TableSource(table, None, None, title, notes)
+    table, notes = _read_with_notes(_table_file(folder), leave_out, missing, labels)
     types_file, q_file = find_part(folder, "types"), find_part(folder, "q") if with_q else None
     items = tuple(table.column_names)
     types = None if types_file is None else read_types(types_file, items, leave_out)
     q = None if q_file is None else read_q(q_file, leave_out)
-    return TableSource(table=table, types=types, q=q, title=folder.resolve().name, notes=notes)
+    return TableSource(table, types, q, folder.resolve().name, notes)
 
 
-def read_types(
-    file: Path, items: tuple[str, ...], leave_out: Sequence[str] = ()
-) -> Mapping[str, str]:
+def read_types(file: Path, items: Sequence[str], leave_out: Sequence[str] = ()) -> dict[str, str]:
     """Return the type of each item in a types.csv, without columns that are left out."""
     table = _read_cells(file)
     names = [name.strip().lower() for name in table.column_names]
@@ -441,11 +416,8 @@ def read_types(
         )
     types: dict[str, str] = {}
     known = set(items)
-    for item, kind in zip(
-        _item_names(table.column(names.index(_ITEM))),
-        table.column(names.index(_TYPE)).to_pylist(),
-        strict=True,
-    ):
+    kinds = table.column(names.index(_TYPE)).to_pylist()
+    for item, kind in zip(_item_names(table.column(names.index(_ITEM))), kinds, strict=True):
         if item is None or kind is None:
             text = (
                 "each line of {file} must have an item and a type, but the line of item {item!r} "
@@ -465,7 +437,7 @@ def read_types(
                 advice=suggest_name(item, items, "remove the line"),
             )
         types[item] = kind
-    return MappingProxyType(types)
+    return types
 
 
 def read_q(file: Path, leave_out: Sequence[str] = ()) -> Any:
