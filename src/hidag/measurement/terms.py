@@ -34,16 +34,13 @@ class Terms:
         for pairs in self.interactions:
             latents = [k for k, _ in pairs]
             if len(pairs) < 2 or sorted(set(latents)) != latents:
-                raise SettingError(
-                    "invalid-interaction",
-                    "an interaction must have two or more latents in ascending order, got {pairs}",
-                    pairs=pairs,
+                text = (
+                    "an interaction must have two or more latents in ascending order, got {pairs}"
                 )
+                raise SettingError("invalid-interaction", text, pairs=pairs)
             if any(not 1 <= u < self.levels[k] for k, u in pairs):
-                text = "interaction {pairs} has levels beyond {levels}"
-                raise SettingError(
-                    "invalid-interaction", text, {"pairs": pairs, "levels": self.levels}
-                )
+                text, beyond = "interaction {pairs} has levels beyond {levels}", self.levels
+                raise SettingError("invalid-interaction", text, pairs=pairs, levels=beyond)
 
     @classmethod
     def main(cls, levels: Iterable[int]) -> Terms:

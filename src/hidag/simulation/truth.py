@@ -73,22 +73,17 @@ class Truth:
     def __post_init__(self) -> None:
         q = np.array(self.q_matrix)
         if q.ndim != 2 or not np.isin(q, (0, 1)).all():
-            raise SettingError(
-                "invalid-q-matrix", "q_matrix must be a two-dimensional array of 0 and 1"
-            )
+            text = "q_matrix must be a two-dimensional array of 0 and 1"
+            raise SettingError("invalid-q-matrix", text)
         n_items, n_latents = q.shape
         space = self.law.space
         if space.n_latents != n_latents:
-            text = "q_matrix has {n_columns} columns, but the law has {n_latents} latents"
-            raise SettingError(
-                "size-mismatch", text, {"n_columns": n_latents, "n_latents": space.n_latents}
-            )
+            text = "q_matrix has {q} columns, but the law has {law} latents"
+            raise SettingError("size-mismatch", text, {"q": n_latents, "law": space.n_latents})
         terms = Terms.main(space.levels) if self.terms is None else self.terms
         if terms.levels != space.levels:
-            text = "terms are for latents with levels {got}, but those of the law have {expected}"
-            raise SettingError(
-                "size-mismatch", text, {"got": terms.levels, "expected": space.levels}
-            )
+            text = "terms are for latents with levels {terms}, but those of the law have {law}"
+            raise SettingError("size-mismatch", text, {"terms": terms.levels, "law": space.levels})
         intercept = _check_shape("intercept", self.intercept, (n_items,))
         loadings = np.array(self.loadings, dtype=np.float64)
         if loadings.shape == (n_items, n_latents):
@@ -182,11 +177,9 @@ class Truth:
 def check_length(values: Sequence[object], expected: int, of: str, what: str) -> None:
     """Raise unless there is one value for each of ``expected`` items or latents."""
     if len(values) != expected:
-        raise SettingError(
-            "size-mismatch",
-            "{expected} {of} need as many {what}, got {got}",
-            {"expected": expected, "of": of, "what": what, "got": len(values)},
-        )
+        params = {"expected": expected, "of": of, "what": what, "got": len(values)}
+        text = "{expected} {of} need as many {what}, got {got}"
+        raise SettingError("size-mismatch", text, params)
 
 
 def _check_shape(name: str, values: object, shape: tuple[int, ...]) -> Floats:
@@ -197,31 +190,32 @@ def _check_shape(name: str, values: object, shape: tuple[int, ...]) -> Floats:
     return out
 
 
+def _item_error(
+    code: str, text: str, names: Sequence[str], bad: Sequence[int] | NDArray[np.intp], **params: Any
+) -> SettingError:
+    """Return the error about the first of some items."""
+    params |= {"item": names[bad[0]], "share": f"{len(bad)} of {len(names)} items"}
+    return SettingError(code, text, **params)
+
+
 def _check_dispersion(given: object, kinds: list[Family], items: tuple[str, ...]) -> Floats:
     """Return the dispersions, NaN for families without one; raise if one is out of bounds."""
     dispersion = _check_shape("dispersion", given, (len(kinds),))
     used = np.array([kind.has_dispersion for kind in kinds], dtype=bool)
     bad = np.flatnonzero(used & ~((dispersion > 0) & np.isfinite(dispersion)))
+    code = "invalid-dispersion"
     if len(bad):
-        raise SettingError(
-            "invalid-dispersion",
-            "dispersion must be a finite variance > 0, but item {item!r} has {value:.6g} "
-            "({share} items)",
-            {"item": items[bad[0]], "value": dispersion[bad[0]]},
-            share=f"{len(bad)} of {len(items)}",
+        text = (
+            "dispersion must be a finite variance > 0, but item {item!r} has {value:.6g} ({share})"
         )
+        raise _item_error(code, text, items, bad, value=dispersion[bad[0]])
     for j in np.flatnonzero(used):
-        family, bound = kinds[j], kinds[j].dispersion_bounds[1]
+        family, bound = Setting("family", kinds[j].name), kinds[j].dispersion_bounds[1]
         if dispersion[j] > bound:
-            raise SettingError(
-                "invalid-dispersion",
-                "{family} needs a dispersion ({meaning}) of at most {bound:g}, but item {item!r} "
-                "has {value:.6g}",
-                {"family": Setting("family", family.name), "meaning": family.dispersion_meaning},
-                bound=bound,
-                item=items[j],
-                value=dispersion[j],
-            )
+            text = "{family} needs a dispersion ({meaning}) of at most {bound:g}, but item "
+            text += "{item!r} has {value:.6g}"
+            params = {"family": family, "meaning": kinds[j].dispersion_meaning, "bound": bound}
+            raise _item_error(code, text, items, [j], value=dispersion[j], **params)
     dispersion[~used] = np.nan
     return dispersion
 
@@ -237,14 +231,10 @@ def _check_cutpoints(given: object, kinds: list[Family], items: tuple[str, ...])
     for j, family in enumerate(kinds):
         own = cutpoints[j, : family.n_cutpoints]
         if not (np.isfinite(own).all() and (np.diff(own, prepend=0.0) > 0).all()):
-            raise SettingError(
-                "invalid-cutpoints",
-                "{family} needs {n} increasing cutpoints > 0, but item {item!r} has {values}",
-                family=Setting("family", family.name),
-                n=family.n_cutpoints,
-                item=items[j],
-                values=", ".join(f"{value:g}" for value in own),
-            )
+            text = "{family} needs {n} increasing cutpoints > 0, but item {item!r} has {values}"
+            values = {"values": ", ".join(f"{value:g}" for value in own), "n": family.n_cutpoints}
+            name = Setting("family", family.name)
+            raise _item_error("invalid-cutpoints", text, items, [j], family=name, **values)
         out[j, : family.n_cutpoints] = own
     return out
 
@@ -255,27 +245,24 @@ def _check_means(
     """Raise unless every latent state gives every item a mean that its family can have."""
     negated = replace(parameters, intercept=-parameters.intercept, loadings=-parameters.loadings)
     lowest, highest = parameters.lowest_predictors(), -negated.lowest_predictors()
-    bounded = np.isfinite([kind.lowest_predictor for kind in kinds])
-    for j in np.flatnonzero(bounded & (lowest <= 0))[:1]:
-        raise SettingError(
-            "nonpositive-mean",
-            "{family} needs a mean > 0 in every latent state, but item {item!r} has mean "
-            "{mean:.6g} in one ({share} items)",
-            {"family": Setting("family", kinds[j].name), "item": items[j], "mean": lowest[j]},
-            advice="raise the intercept or use a family with a log link",
-            share=f"{int((bounded & (lowest <= 0)).sum())} of {len(items)}",
-        )
     largest = np.array([kind.largest_simulated_predictor for kind in kinds])
-    for j in np.flatnonzero(highest > largest)[:1]:
-        raise SettingError(
-            "predictor-too-large",
-            "{family} can be simulated with a linear predictor of at most {largest:g}, but item "
-            "{item!r} reaches {highest:.6g} ({share} items)",
-            {"item": items[j], "largest": largest[j], "highest": highest[j]},
-            advice="lower the intercept or the slopes",
-            family=Setting("family", kinds[j].name),
-            share=f"{int((highest > largest).sum())} of {len(items)}",
-        )
+    bounded = np.isfinite([kind.lowest_predictor for kind in kinds])
+    params: dict[str, Any]
+    bad = np.flatnonzero(bounded & (lowest <= 0))
+    if len(bad):
+        text = "{family} needs a mean > 0 in every latent state, but item {item!r} has mean "
+        text += "{mean:.6g} in one ({share})"
+        params = {"mean": lowest[bad[0]], "family": Setting("family", kinds[bad[0]].name)}
+        params["advice"] = "raise the intercept or use a family with a log link"
+        raise _item_error("nonpositive-mean", text, items, bad, **params)
+    bad = np.flatnonzero(highest > largest)
+    if len(bad):
+        text = "{family} can be simulated with a linear predictor of at most {largest:g}, but item "
+        text += "{item!r} reaches {highest:.6g} ({share})"
+        params = {"largest": largest[bad[0]], "highest": highest[bad[0]]}
+        params["family"] = Setting("family", kinds[bad[0]].name)
+        params["advice"] = "lower the intercept or the slopes"
+        raise _item_error("predictor-too-large", text, items, bad, **params)
 
 
 @dataclass(frozen=True)
