@@ -38,45 +38,28 @@ except PackageNotFoundError:
 
 logging.getLogger("hidag").addHandler(logging.NullHandler())
 
-#: Where each public name lives; loaded at first use, so that `import hidag` costs next to nothing.
-_HOMES = {
-    "BootstrapResult": "hidag.inference",
-    "CPDAG": "hidag.structure",
-    "DAG": "hidag.structure",
-    "DCRL": "hidag.estimator",
-    "FitResult": "hidag.results",
-    "Knowledge": "hidag.structure",
-    "average_effects": "hidag.causal",
-    "bootstrap": "hidag.inference",
-    "check_identifiability": "hidag.identifiability",
-    "classify": "hidag.diagnostics",
-    "design": "hidag.simulation",
-    "discover": "hidag.structure",
-    "evaluate": "hidag.metrics",
-    "fit_statistics": "hidag.diagnostics",
-    "load": "hidag.results",
-    "person_fit": "hidag.diagnostics",
-    "select": "hidag.model_selection",
-    "simulate": "hidag.simulation",
-    "standard_errors": "hidag.inference",
-    "survey_weights": "hidag.data.rows",
-    "validate_q": "hidag.diagnostics",
-    "what_if": "hidag.causal",
-    "write_report": "hidag.reporting",
+#: Public names by the module they live in, which is loaded at first use, so that `import hidag`
+#: costs next to nothing.
+_NAMES = {
+    "causal": ("average_effects", "what_if"),
+    "data.rows": ("survey_weights",),
+    "diagnostics": ("classify", "fit_statistics", "person_fit", "validate_q"),
+    "estimator": ("DCRL",),
+    "identifiability": ("check_identifiability",),
+    "inference": ("BootstrapResult", "bootstrap", "standard_errors"),
+    "metrics": ("evaluate",),
+    "model_selection": ("select",),
+    "reporting": ("write_report",),
+    "results": ("FitResult", "load"),
+    "simulation": ("design", "simulate"),
+    "structure": ("CPDAG", "DAG", "Knowledge", "discover"),
 }
+_HOMES = {name: f"hidag.{home}" for home, names in _NAMES.items() for name in names}
 #: Packages that are loaded at first use too.
 _PACKAGES = (
-    "causal",
-    "diagnostics",
-    "identifiability",
-    "inference",
-    "metrics",
-    "model_selection",
-    "plotting",
-    "reporting",
-    "simulation",
-    "structure",
-)
+    "causal", "diagnostics", "identifiability", "inference", "metrics", "model_selection",
+    "plotting", "reporting", "simulation", "structure",
+)  # fmt: skip
 
 __all__ = [*sorted(_HOMES), *_PACKAGES]
 

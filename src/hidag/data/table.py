@@ -336,7 +336,7 @@ def _finish_in_place(values: NDArray[np.float64], names: tuple[str, ...]) -> Non
                 first = (start + int(row), int(item))
     if first is not None:
         row, item = first
-        shares = _shares(infinite[item], np.count_nonzero(infinite), values.shape)
+        shares = _shares(infinite[item], int(np.count_nonzero(infinite)), values.shape)
         raise DataError(
             "infinite-cell",
             "numbers must be finite, but item {item!r} has {value} in row {row}, counting from 0 "

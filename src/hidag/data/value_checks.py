@@ -15,14 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from hidag.data.table import Observations, check_unique_names, frame_labels, open_frame, read_table
-from hidag.exceptions import (
-    Advice,
-    DataError,
-    HidagWarning,
-    Setting,
-    SettingError,
-    join_advice,
-)
+from hidag.exceptions import Advice, DataError, HidagWarning, Setting, SettingError, join_advice
 from hidag.formatting import format_value, plural
 from hidag.measurement.families import default_family, item_type
 from hidag.measurement.families.base import ValueProblem
@@ -138,12 +131,12 @@ def warn_of_codes(observations: Observations, families: Sequence[str]) -> None:
             if code is not None:
                 found.setdefault(code, []).append(item)
     for code, items in found.items():
-        item = observations.names[items[0]]
+        name = observations.names[items[0]]
         warning = HidagWarning(
             "suspected-code",
             "item {item!r} holds {code} in {n} of {n_cells} cells, apart from the other values "
             "({low} to {high}) ({n_found} of {n_items} items)",
-            {"item": item, "n_found": len(items), "n_items": observations.n_items},
+            {"item": name, "n_found": len(items), "n_items": observations.n_items},
             advice=recode_advice(code),
             **describe_code(observations.column(items[0]), code),
         )

@@ -214,7 +214,7 @@ COEFFICIENTS: dict[str, dict[str, tuple[float, float]]] = {
     "text": {
         **dict.fromkeys(("gaussian", "lognormal"), (-1.0, 3.0)),
         **dict.fromkeys(("poisson", "poisson-identity", "bernoulli"), (1.0, 2.0)),
-    },
+    }
 }
 #: Only Bernoulli items differ: as printed, P(X = 1) is from .73 to .95, which is uninformative.
 COEFFICIENTS["research-code"] = {**COEFFICIENTS["text"], "bernoulli": (-1.0, 3.0)}

@@ -191,7 +191,7 @@ def _check_shape(name: str, values: object, shape: tuple[int, ...]) -> Floats:
 
 
 def _item_error(
-    code: str, text: str, names: Sequence[str], bad: Sequence[int] | NDArray[np.intp], **params: Any
+    code: str, text: str, names: Sequence[str], bad: Any, **params: Any
 ) -> SettingError:
     """Return the error about the first of some items."""
     params |= {"item": names[bad[0]], "share": f"{len(bad)} of {len(names)} items"}

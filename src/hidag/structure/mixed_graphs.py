@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
+import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -108,14 +109,8 @@ def reachable(
 
 def topological_order(adjacency: NDArray[np.int8]) -> list[int]:
     """Return the variables of a DAG, parents before children, lowest index first."""
-    graph = MixedGraph.from_adjacency(adjacency)
-    order: list[int] = []
-    left = (1 << graph.n) - 1
-    while left:
-        source = next(i for i in bits(left) if not graph.parents[i] & left)
-        order.append(source)
-        left &= ~(1 << source)
-    return order
+    graph = nx.from_numpy_array(adjacency, create_using=nx.DiGraph)
+    return list(nx.lexicographical_topological_sort(graph))
 
 
 def find_v_structures(graph: MixedGraph) -> list[tuple[int, int, int]]:
@@ -260,9 +255,7 @@ def parents_to_adjacency(parents: Sequence[Sequence[int]]) -> NDArray[np.int8]:
 
 
 def edges_to_adjacency(
-    names: Sequence[str],
-    directed: Iterable[tuple[str, str]],
-    undirected: Iterable[tuple[str, str]],
+    names: Sequence[str], directed: Iterable[tuple[str, str]], undirected: Iterable[tuple[str, str]]
 ) -> NDArray[np.int8]:
     """Return the adjacency matrix, shape (K, K), of edges given as pairs of names."""
     index = {name: k for k, name in enumerate(names)}

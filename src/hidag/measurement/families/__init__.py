@@ -20,3 +20,8 @@ from hidag.measurement.families.base import (
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
+
+__all__ = [
+    "Family", "ITEM_TYPES", "ItemType", "MeanFamily", "default_family", "family_named",
+    "family_names", "item_type", "register", "split_name",
+]  # fmt: skip
