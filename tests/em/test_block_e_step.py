@@ -21,7 +21,7 @@ from .helpers import CASES, J, case
 
 def listed(monkeypatch, arguments):
     with monkeypatch.context() as patch:
-        patch.setattr(e_step, "factorise_states", lambda *a, has_missing: None)
+        patch.setattr(e_step, "factorise_states", lambda *a: None)
         return run_e_step(*arguments), run_law_e_step(*arguments)
 
 

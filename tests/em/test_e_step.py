@@ -30,7 +30,7 @@ def table(family, size):
 )
 def test_exponents_known_to_be_safe_are_not_searched(monkeypatch, family, size, safe):
     data, parameters = table(family, size)
-    scores = e_step.StateScores.of(parameters, LAW, FEATURES, data.incomplete)
+    scores = e_step.StateScores.of(parameters.tables(FEATURES), LAW, data.incomplete)
     assert e_step.exponents_are_safe(scores, data) is safe
     found = run_e_step(parameters, LAW, data, FEATURES)
     monkeypatch.setattr(e_step, "exponents_are_safe", lambda scores, data: False)
@@ -44,7 +44,7 @@ def test_states_without_mass_do_not_make_exponents_unsafe():
     data, parameters = table("bernoulli", 1.0)
     law = np.array([0.5, 0.5, 0, 0, 0, 0, 0, 0])
     assert e_step.exponents_are_safe(
-        e_step.StateScores.of(parameters, law, FEATURES, data.incomplete), data
+        e_step.StateScores.of(parameters.tables(FEATURES), law, data.incomplete), data
     )
     statistics, _ = run_e_step(parameters, law, data, FEATURES)
     np.testing.assert_array_equal(statistics.count[2:], 0.0)

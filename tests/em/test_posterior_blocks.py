@@ -14,7 +14,7 @@ from .helpers import CASES, case
 
 
 def listed(parameters, law, data, features):
-    scores = StateScores.of(parameters, law, features, data.incomplete)
+    scores = StateScores.of(parameters.tables(features), law, data.incomplete)
     return np.vstack([posterior for _, posterior, _ in iterate_posteriors(scores, data)])
 
 

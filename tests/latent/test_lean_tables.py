@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from hidag.latent.conditional_tables import (
+from hidag.latent.laws import (
+    are_equivalent,
     free_log_likelihood,
+    n_free_probabilities,
     network_complexity,
     table_complexity,
 )
-from hidag.latent.laws import are_equivalent, n_free_probabilities
 from hidag.simulation import random_dag, random_law
 from hidag.structure import DAG
 

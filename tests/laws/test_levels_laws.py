@@ -48,9 +48,8 @@ def problem(n_rows=60, seed=0, missing=0.15):
 
 
 def posteriors(data, items, law):
-    scores = StateScores.of(
-        items, law.probabilities, TERMS.features(SPACE.states()), data.incomplete
-    )
+    tables = items.tables(TERMS.features(SPACE.states()))
+    scores = StateScores.of(tables, law.probabilities, data.incomplete)
     return np.vstack([posterior for _, posterior, _ in iterate_posteriors(scores, data)])
 
 

@@ -198,9 +198,9 @@ def test_scores_and_information_are_those_of_the_observed_data(names):
         slope = data.x[:, columns] @ dtheta.reshape(-1, 16) - dpartition
         scores = (posterior * slope * data.observed[:, j, None]) @ design
         gradient, information = scores.sum(axis=0), scores.T @ scores
-        ours = ItemScores.of(working, draws, data, model.items).of_item(
-            j, np.arange(4), np.ones(4, int)
-        )
+        slopes = model.items.tables(working, derivatives=True)
+        scores_of = ItemScores(draws, data, model.items, slopes).of_item
+        ours = scores_of(j, np.arange(4), np.ones(4, int))
         root = np.sqrt(np.diag(information))
         assert np.abs((ours[0] - gradient) / root).max() < 0.25
         assert np.abs((ours[1] - information) / np.outer(root, root)).max() < 0.06
@@ -299,9 +299,9 @@ def test_kernels_are_their_plain_python_bodies(names):
         data, working, sampler, model = set_out(values, parameters)
         draws = sampler.retain(model, n_draws=3)
         tables = sampler.statistics(model)
-        scores = ItemScores.of(working, draws, data, model.items).of_item(
-            8, np.arange(4), np.ones(4, int)
-        )
+        slopes = model.items.tables(working, derivatives=True)
+        scores_of = ItemScores(draws, data, model.items, slopes).of_item
+        scores = scores_of(8, np.arange(4), np.ones(4, int))
         screened = screen_loadings(working, draws, data, model.items)
         joint = sampler.log_joint(model)
         return draws, tables.count, tables.sum_x, tables.families, *scores, screened, joint

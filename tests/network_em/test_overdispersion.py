@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hidag.fitting.fit_warnings import count_dispersion
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Terms
-from hidag.network_em.overdispersion import count_dispersion
 
 LAW = NetworkLaw(
     StateSpace((2, 2)), ((), (0,)), (np.array([0.6, 0.4]), np.array([[0.7, 0.3], [0.2, 0.8]]))

@@ -76,22 +76,21 @@ class BlockSplit:
         """Return the split with the given first block and boundary latents."""
         second = tuple(k for k in range(len(levels)) if k not in first)
         parts = [
-            [k for k in first if k in boundary],
-            [k for k in first if k not in boundary],
-            [k for k in second if k not in boundary],
-            [k for k in second if k in boundary],
+            [k for k in block if (k in boundary) == at_boundary]
+            for block, at_boundary in (
+                (first, True),
+                (first, False),
+                (second, False),
+                (second, True),
+            )
         ]
         numbers = np.arange(prod(levels), dtype=np.int64).reshape(levels)
         sizes = [prod(levels[k] for k in part) for part in parts]
         by_parts = numbers.transpose([k for part in parts for k in part]).reshape(sizes)
-        return cls(
-            (*parts[0], *parts[1]),
-            (*parts[2], *parts[3]),
-            np.ascontiguousarray(by_parts[:, 0, 0, :]),
-            by_parts.ravel(),
-            by_parts[:, :, 0, 0].ravel(),
-            by_parts[0, 0].ravel(),
-        )
+        cross = np.ascontiguousarray(by_parts[:, 0, 0, :])
+        own = by_parts[:, :, 0, 0].ravel(), by_parts[0, 0].ravel()
+        blocks = (*parts[0], *parts[1]), (*parts[2], *parts[3])
+        return cls(*blocks, cross, by_parts.ravel(), *own)
 
 
 @lru_cache(maxsize=16)
@@ -209,7 +208,8 @@ class BlockModel:
         """Return the posterior of rows whose block densities are known."""
         first_joint = densities.first * (densities.second @ self.weights.T)
         mass = first_joint.sum(axis=1)
-        log_marginal = _log(mass) + self._log_factor(densities)
+        with np.errstate(divide="ignore"):
+            log_marginal = np.log(mass) + self._log_factor(densities)
         return BlockPosterior(densities.first, densities.second, first_joint, mass, log_marginal)
 
     def joint_densities(self, rows: Array, out: Array) -> tuple[Array, Array]:
@@ -226,14 +226,13 @@ class BlockModel:
             cross, more = self.cross.densities(rows, rows[:, :0])
             top = top + more
         joint = out[: len(rows)]
-        multiply_out(
-            densities.first.reshape(len(rows), n_boundary, n_rest),
-            densities.second,
-            cross.reshape(len(rows), *self.split.cross.shape),
-            joint.reshape(len(rows), n_boundary, n_rest, n_second),
-        )
+        first = densities.first.reshape(len(rows), n_boundary, n_rest)
+        cross = cross.reshape(len(rows), *self.split.cross.shape)
+        whole = joint.reshape(len(rows), n_boundary, n_rest, n_second)
+        multiply_out(first, densities.second, cross, whole)
         mass = joint @ self.weights.ravel()
-        return mass, _log(mass) + top
+        with np.errstate(divide="ignore"):
+            return mass, np.log(mass) + top
 
     def densities(self, rows: Array) -> BlockDensities:
         """Return densities of extended rows (n, D + M + 1) given the states of each block."""
@@ -328,11 +327,6 @@ def _products(densities: Array, terms: Array) -> Array:
     return np.asarray(densities @ both).reshape(-1, n_terms, n_terms)
 
 
-def _log(mass: Array) -> Array:
-    with np.errstate(divide="ignore"):
-        return np.log(mass)
-
-
 def sums_from_products(products: Array, terms: Terms, n_states: int) -> Array:
     """Return sums by state, (D, S), whose products with (1, terms) are ``products`` (D, 1 + T).
 
@@ -357,7 +351,6 @@ def factorise_states(
     features: Array,
     tables: tuple[Array, Array],
     data: WorkingData,
-    *,
     has_missing: bool,
 ) -> BlockModel | None:
     """Return the block model, or None where listing the joint states is faster.
@@ -392,12 +385,8 @@ def factorise_states(
 
     def block_table(states: Integers, of_terms: Indices, chosen: NDArray[np.bool_]) -> BlockTable:
         of_items = chosen[: len(tabled)]
-        table = np.concatenate(
-            [
-                theta[tabled[of_items]][:, states],
-                -partition[incomplete[chosen[len(tabled) :]]][:, states],
-            ]
-        )
+        removed = -partition[incomplete[chosen[len(tabled) :]]][:, states]
+        table = np.concatenate([theta[tabled[of_items]][:, states], removed])
         middle = 0.5 * (table.max(axis=1) + table.min(axis=1))
         table -= middle[:, None]
         level[columns[chosen]] = middle
@@ -420,20 +409,8 @@ def factorise_states(
     common = partition[shared].sum(axis=0)
     weights, top = _offset_weights(split, log_law, common)
     order = np.concatenate([np.flatnonzero(in_first), np.flatnonzero(~in_first)])
-    return BlockModel(
-        split=split,
-        additive=additive,
-        tabled=columns,
-        slopes=slopes[:, order],
-        term_order=order,
-        level=level,
-        first=first,
-        second=second,
-        cross=cross,
-        common=common,
-        weights=weights,
-        top=top,
-    )
+    of_terms, parts = (slopes[:, order], order), (first, second, cross)
+    return BlockModel(split, additive, columns, *of_terms, level, *parts, common, weights, top)
 
 
 def _unit_slopes(parameters: MeasurementParameters) -> Array:

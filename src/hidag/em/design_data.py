@@ -150,6 +150,20 @@ class WorkingData:
         """Largest absolute value of each column of ``extended``, shape (D + M + 1,)."""
         return np.asarray(np.abs(self.extended).max(axis=0, initial=0.0))
 
+    @cached_property
+    def seen(self) -> NDArray[np.bool_]:
+        """Observed cells, shape (N, J)."""
+        if self.observed is None:
+            return np.ones((self.n_samples, self.n_items), dtype=bool)
+        return np.asarray(self.observed == 1)
+
+    def mean_and_sd(self, x: Array, item: int) -> tuple[float, float]:
+        """Return mean and standard deviation of a column (N,) over an item's observed cells."""
+        if self.observed is None:
+            return weighted_mean_and_sd(x, self.weights)
+        seen = self.seen[:, item]
+        return weighted_mean_and_sd(x[seen], None if self.weights is None else self.weights[seen])
+
     def linear_response(self, item: int) -> Array:
         """Return one number per response of an item that is about linear in the latents, (N,)."""
         family = family_named(self.families[item])
@@ -183,11 +197,10 @@ class WorkingData:
         """Return noise shares from regressions of linear responses on each other, by item."""
         responses, deviations = np.zeros((self.n_samples, len(items))), np.ones(len(items))
         for place, j in enumerate(items.tolist()):
-            seen = slice(None) if self.observed is None else self.observed[:, j] == 1
-            response = self.linear_response(j)[seen]
-            weights = None if self.weights is None else self.weights[seen]
-            mean, deviations[place] = weighted_mean_and_sd(response, weights)
-            responses[seen, place] = (response - mean) / deviations[place]
+            response = self.linear_response(j)
+            mean, deviations[place] = self.mean_and_sd(response, j)
+            standardised = (response - mean) / deviations[place]
+            responses[:, place] = np.where(self.seen[:, j], standardised, 0.0)
         variances = unexplained_shares(responses, self.weights) * deviations**2
         out = {}
         for j, variance in zip(items.tolist(), variances.tolist(), strict=True):

@@ -89,20 +89,10 @@ class StateScores:
 
     @classmethod
     def of(
-        cls,
-        parameters: MeasurementParameters,
-        probabilities: Array,
-        features: Array,
-        incomplete: NDArray[np.intp],
-    ) -> StateScores:
-        """Return the coefficients for item parameters and a latent distribution."""
-        return cls.from_tables(*parameters.tables(features), probabilities, incomplete)
-
-    @classmethod
-    def from_tables(
-        cls, theta: Array, partition: Array, probabilities: Array, incomplete: NDArray[np.intp]
+        cls, tables: tuple[Array, Array], probabilities: Array, incomplete: NDArray[np.intp]
     ) -> StateScores:
         """Return the coefficients from natural parameters (D, S) and log partitions (J, S)."""
+        theta, partition = tables
         complete = np.ones(len(partition), dtype=bool)
         complete[incomplete] = False
         offset = log_probabilities(probabilities) - partition[complete].sum(axis=0)
@@ -319,12 +309,7 @@ class _Pass:
         log_law = log_probabilities(self.probabilities)
         for rows, complete in rows_by_completeness(self.data):
             model = factorise_states(
-                self.parameters,
-                log_law,
-                self.features,
-                self.tables,
-                self.data,
-                has_missing=not complete,
+                self.parameters, log_law, self.features, self.tables, self.data, not complete
             )
             if model is None:
                 self._add_listed(rows)
@@ -340,7 +325,7 @@ class _Pass:
         return Statistics(self.by_state[-1], sum_x, self.by_state[self.n_columns : -1]), value
 
     def _add_listed(self, rows: Rows) -> None:
-        scores = StateScores.from_tables(*self.tables, self.probabilities, self.data.incomplete)
+        scores = StateScores.of(self.tables, self.probabilities, self.data.incomplete)
         safe = exponents_are_safe(scores, self.data)
         sums = self._sum(partial(_sum_listed, rows, scores=scores, safe=safe, first=self.first))
         self.by_state += sums.by_state
@@ -369,12 +354,8 @@ class _Pass:
         self.total += sums.total
         if sums.underflowed:
             weights = [rows.weights for rows in sums.underflowed if rows.weights is not None]
-            self._add_listed(
-                Rows(
-                    np.concatenate([rows.extended for rows in sums.underflowed]),
-                    np.concatenate(weights) if weights else None,
-                )
-            )
+            extended = np.concatenate([rows.extended for rows in sums.underflowed])
+            self._add_listed(Rows(extended, np.concatenate(weights) if weights else None))
         return sums
 
 

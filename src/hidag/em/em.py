@@ -302,12 +302,7 @@ class LawEStep:
         groups, size = [], 0
         for rows, complete in rows_by_completeness(self.data):
             model = factorise_states(
-                self.parameters,
-                uniform,
-                self.features,
-                tables,
-                self.data,
-                has_missing=not complete,
+                self.parameters, uniform, self.features, tables, self.data, not complete
             )
             if model is None or model.split.has_boundary:
                 return None
@@ -315,19 +310,14 @@ class LawEStep:
             size += len(rows) * sum(model.weights.shape)
         if size > CONFIG.e_step.max_stored_densities:
             return None
-        return [
-            _StoredRows(
-                model,
-                [
-                    [
-                        (block.row_weights, model.densities(block.extended))
-                        for block in rows.lane(lane, model.n_rows)
-                    ]
-                    for lane in range(CONFIG.e_step.n_lanes)
-                ],
-            )
-            for rows, model in groups
-        ]
+        out = []
+        for rows, model in groups:
+            lanes = [
+                [(b.row_weights, model.densities(b.extended)) for b in rows.lane(n, model.n_rows)]
+                for n in range(CONFIG.e_step.n_lanes)
+            ]
+            out.append(_StoredRows(model, lanes))
+        return out
 
 
 def _sum_stored(stored: _StoredRows, model: BlockModel, lane: int) -> RowSums:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hidag.config import CONFIG
 from hidag.em.e_step import log_probabilities
@@ -75,24 +76,16 @@ def _group_items(
     for key, members in sorted(groups.items()):
         places = np.array([i for i, _ in members], dtype=np.intp)
         more = np.array([t for _, t in members], dtype=np.intp).reshape(len(places), len(key))
-        out.append(
-            ItemGroup(
-                items[places],
-                np.hstack([columns[places], more]),
-                Terms(shape, key).features(states),
-                cells[places],
-                bool(key),
-            )
-        )
+        own, features = np.hstack([columns[places], more]), Terms(shape, key).features(states)
+        out.append(ItemGroup(items[places], own, features, cells[places], bool(key)))
     return out
 
 
-def _pointers(lists: list[NDArray[np.intp]]) -> IntArray:
-    return np.concatenate([[0], np.cumsum([len(part) for part in lists])]).astype(np.int64)
-
-
-def _flat(lists: list[NDArray[np.intp]]) -> IntArray:
-    return np.concatenate([*lists, np.zeros(0, dtype=np.intp)]).astype(np.int64)
+def _flatten(lists: Sequence[ArrayLike]) -> tuple[IntArray, IntArray]:
+    """Return where each list begins in the concatenation of all, and the concatenation."""
+    parts = [np.asarray(part, dtype=np.int64) for part in lists]
+    starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+    return starts, np.concatenate([*parts, np.zeros(0, dtype=np.int64)])
 
 
 @dataclass(frozen=True)
@@ -148,20 +141,12 @@ class ItemLayout:
         strides = np.cumprod(np.hstack([np.ones((len(support), 1), int), growth[:, :-1]]), axis=1)
         of_item = [np.flatnonzero(row) for row in support]
         of_latent = [np.flatnonzero(column) for column in support.T]
-        return cls(
-            np.array(items),
-            families,
-            terms,
-            columns,
-            counts,
-            _pointers(of_item),
-            _flat(of_item),
-            _flat([strides[j, latents] for j, latents in enumerate(of_item)]),
-            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-            _pointers(of_latent),
-            _flat(of_latent),
-            _flat([strides[items, k] for k, items in enumerate(of_latent)]),
-        )
+        item_strides = [strides[j, latents] for j, latents in enumerate(of_item)]
+        latent_strides = [strides[items, k] for k, items in enumerate(of_latent)]
+        table_ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        of_items = (*_flatten(of_item), _flatten(item_strides)[1], table_ptr)
+        of_latents = (*_flatten(of_latent), _flatten(latent_strides)[1])
+        return cls(np.array(items), families, terms, columns, counts, *of_items, *of_latents)
 
     def is_of(self, parameters: MeasurementParameters) -> bool:
         """Return whether this is the layout of the parameters' support."""
@@ -209,14 +194,6 @@ class ItemLayout:
             eta[group.cells] = parameters.intercept[group.items, None] + slopes @ group.features.T
         return eta
 
-    def tables(self, parameters: MeasurementParameters) -> tuple[Array, Array]:
-        """Return theta and A by column and sub-state, flat; A at an item's first column only."""
-        return self._tabulate(parameters, derivatives=False)
-
-    def derivative_tables(self, parameters: MeasurementParameters) -> tuple[Array, Array]:
-        """Return theta' and A' by column and sub-state, flat; A' at first columns only."""
-        return self._tabulate(parameters, derivatives=True)
-
     @cached_property
     def _cells_by_family(self) -> list[tuple[str, IntArray, IntArray, IntArray]]:
         """Each family with the cells of its items' first columns, their items and table sizes."""
@@ -232,9 +209,13 @@ class ItemLayout:
             out.append((name, cells, of_cells, sizes[self.columns.starts[of_cells]]))
         return out
 
-    def _tabulate(
-        self, parameters: MeasurementParameters, *, derivatives: bool
+    def tables(
+        self, parameters: MeasurementParameters, *, derivatives: bool = False
     ) -> tuple[Array, Array]:
+        """Return theta and A, or their derivatives, by column and sub-state, flat.
+
+        A is at the first column of an item only.
+        """
         eta = self.predictors(parameters)
         first, second = np.empty(self.size), np.zeros(self.size)
         for name, cells, item, size in self._cells_by_family:
@@ -242,10 +223,8 @@ class ItemLayout:
             tabulate = family.slopes if derivatives else family.natural
             found = tabulate(eta[cells], parameters.auxiliary(family, item))
             second[cells] = found[1]
-            if family.n_columns == 1:
-                first[cells] = found[0]
-                continue
-            for d, part in enumerate(found[0]):
+            parts = found[0][None] if family.n_columns == 1 else found[0]
+            for d, part in enumerate(parts):
                 first[cells + d * size] = part
         return first, second
 
@@ -270,7 +249,6 @@ class NetworkLayout:
     @classmethod
     def of(cls, parents_of: Parents, levels: tuple[int, ...]) -> NetworkLayout:
         """Return the layout of a network given by its parent sets and the latents' levels."""
-        of_latent = [np.array(pa, dtype=np.intp) for pa in parents_of]
         of_children: list[list[int]] = [[] for _ in parents_of]
         strides_there: list[list[int]] = [[] for _ in parents_of]
         strides, sizes = [], []
@@ -279,23 +257,15 @@ class NetworkLayout:
             for parent in reversed(pa):
                 own.append(size)
                 size *= levels[parent]
-            strides.append(np.array(own[::-1], dtype=np.intp))
+            strides.append(own[::-1])
             sizes.append(size)
             for parent, stride in zip(pa, own[::-1], strict=True):
                 of_children[parent].append(child)
                 strides_there[parent].append(stride)
-        children = [np.array(part, dtype=np.intp) for part in of_children]
-        return cls(
-            parents_of,
-            levels,
-            _pointers(of_latent),
-            _flat(of_latent),
-            _flat(strides),
-            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-            _pointers(children),
-            _flat(children),
-            _flat([np.array(part, dtype=np.intp) for part in strides_there]),
-        )
+        table_ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        of_latents = (*_flatten(parents_of), _flatten(strides)[1], table_ptr)
+        children = (*_flatten(of_children), _flatten(strides_there)[1])
+        return cls(parents_of, levels, *of_latents, *children)
 
     @classmethod
     def of_law(cls, law: NetworkLaw) -> NetworkLayout:
@@ -306,6 +276,11 @@ class NetworkLayout:
     def table_arrays(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
         """Arrays that locate a latent's entry in a state, as kernels take them."""
         return self.parent_ptr, self.parents, self.parent_strides, self.table_ptr
+
+    @property
+    def child_arrays(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Arrays of the children of each latent, as kernels take them."""
+        return self.child_ptr, self.children, self.child_strides
 
     @property
     def size(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,10 +59,9 @@ def penalty_scales(data: WorkingData) -> Array:
 
 def coefficient_scales(data: WorkingData) -> Array:
     """Return the size of a typical coefficient of each item, shape (J,)."""
-    out = np.empty(data.n_items)
+    out, names = np.empty(data.n_items), np.array(data.families)
     for name in set(data.families):
-        family = family_named(name)
-        items = np.flatnonzero(np.array(data.families) == name)
+        family, items = family_named(name), np.flatnonzero(names == name)
         columns = data.columns.of(family, items)
         out[items] = family.coefficient_scale(data.mean[columns], data.variance[columns])
     return out
@@ -76,10 +76,7 @@ def total_penalty(
 
 
 def dispersion_floor(family: Family, variance: Array) -> Array:
-    """Return the smallest admissible dispersion of a family's items, shape (n,).
-
-    ``variance``, shape (n,), is that of the items on the working scale.
-    """
+    """Return the smallest dispersion of a family's items with working variances, both (n,)."""
     low = np.full(len(variance), family.dispersion_bounds[0])
     if not family.is_location_scale:
         return low
@@ -113,22 +110,20 @@ def at_dispersion_floor(
                 n_rows[place] = seen.sum() if counts is None else counts.sum()
         largest = (1.0 + CONFIG.m_step.boundary_share) * dispersion_floor(family, variance)
         if sampled and family.is_location_scale:
-            by_mass = _squares_of_prior_mass(parameters, items, mean) / n_rows
-            largest = np.maximum(largest, CONFIG.m_step.mass_dispersion_factor * by_mass)
+            by_mass = [
+                _square_of_prior_mass(parameters, j, m) for j, m in zip(items, mean, strict=True)
+            ]
+            factor = CONFIG.m_step.mass_dispersion_factor
+            largest = np.maximum(largest, factor * (np.array(by_mass) / n_rows))
         out[items] = parameters.dispersion[items] <= largest
     return out
 
 
-def _squares_of_prior_mass(
-    parameters: MeasurementParameters, items: NDArray[np.intp], mean: Array
-) -> Array:
-    """Return the sum of squares that the prior mass adds to items with given means, shape (n,)."""
-    out = np.empty(len(items))
-    for place, j in enumerate(items):
-        states = parameters.terms.states_of(np.flatnonzero(parameters.support[j]))
-        eta = parameters.intercept[j] + parameters.terms.features(states) @ parameters.loadings[j]
-        out[place] = CONFIG.m_step.item_mass * float(((eta - mean[place]) ** 2).mean())
-    return out
+def _square_of_prior_mass(parameters: MeasurementParameters, j: int, mean: float) -> float:
+    """Return the sum of squares that the prior mass adds to an item with a given mean."""
+    states = parameters.terms.states_of(np.flatnonzero(parameters.support[j]))
+    eta = parameters.intercept[j] + parameters.terms.features(states) @ parameters.loadings[j]
+    return CONFIG.m_step.item_mass * float(((eta - mean) ** 2).mean())
 
 
 def maximise_above_floor(
@@ -155,10 +150,10 @@ def maximise_above_floor(
     for _ in range(CONFIG.m_step.max_floor_rounds):
         if len(items) == 0:
             return out
-        step = _ActiveStep(
-            design, beta[items], gradient[items], curvature[items], active, anchor, target
-        )
-        found, multiplier = step.maximise(items, propose, may_vanish[items])
+        model = beta[items], gradient[items], curvature[items]
+        solve = partial(propose, items)
+        held = active, anchor, target
+        found, multiplier = _maximise_held(design, model, held, solve, may_vanish[items])
         out[items] = found
         eta = found @ design.T
         below = eta < floor
@@ -174,57 +169,49 @@ def maximise_above_floor(
     return out
 
 
-@dataclass(frozen=True)
-class _ActiveStep:
-    """Quadratic models of n items whose active states are held at the target.
+def _maximise_held(
+    design: Array,
+    model: tuple[Array, Array, Array],
+    held: tuple[NDArray[np.bool_], NDArray[np.intp], float],
+    propose: Callable[[Array, Array, Array], Array],
+    may_vanish: NDArray[np.bool_],
+) -> tuple[Array, Array]:
+    """Return maximisers (n, P) with active states held at the target, and multipliers (n, S).
 
     The anchor state's equation eliminates the intercept exactly, so that coordinate descent still
     applies; further active states, (n, S), are held by a quadratic penalty.
     """
-
-    design: Array
-    beta: Array
-    gradient: Array
-    curvature: Array
-    active: NDArray[np.bool_]
-    anchor: NDArray[np.intp]
-    target: float
-
-    def maximise(
-        self, items: NDArray[np.intp], propose: Propose, may_vanish: NDArray[np.bool_]
-    ) -> tuple[Array, Array]:
-        """Return the maximisers, (n, P), and the multipliers of the active states, (n, S)."""
-        design, curvature, target = self.design, self.curvature, self.target
-        places = np.arange(len(self.beta))
-        normal = design[self.anchor]
-        shift = target - (self.beta * normal).sum(axis=1)
-        start = self.beta.copy()
-        start[:, 0] += shift
-        others = self.active.copy()
-        others[places, self.anchor] = False
-        largest = np.einsum("jaa->ja", curvature).max(axis=1, keepdims=True)
-        stiffness = CONFIG.m_step.floor_stiffness * largest
-        pull = np.where(others, stiffness * (target - start @ design.T), 0.0)
-        slope = self.gradient - curvature[:, :, 0] * shift[:, None] + pull @ design
-        stiff = np.einsum("js,sa,sb->jab", others * stiffness, design, design, optimize=True)
-        bent = curvature + stiff
-        # Eliminate the intercept.
-        slope = slope - normal * slope[:, :1]
-        cross = normal[:, :, None] * bent[:, :1, :]
-        outer = normal[:, :, None] * normal[:, None, :] * bent[:, :1, :1]
-        bent = bent - cross - np.swapaxes(cross, 1, 2) + outer
-        slope[:, 0], bent[:, 0, :], bent[:, :, 0] = 0.0, 0.0, 0.0
-        found = propose(items, start, slope, bent)
-        found[may_vanish & (np.abs(found) < target)] = 0.0
-        found[:, 0] = target - (normal[:, 1:] * found[:, 1:]).sum(axis=1)
-        eta = found @ design.T
-        multiplier = np.where(others, stiffness * (target - eta), 0.0)
-        rest = self.gradient[:, 0] - np.einsum("ja,ja->j", curvature[:, 0, :], found - self.beta)
-        # States with the same predictor as the anchor share its multiplier.
-        at_anchor = self.active & (np.abs(eta - target) <= 1e-12)
-        at_anchor[places, self.anchor] = True
-        of_anchor = (-rest - multiplier.sum(axis=1))[:, None]
-        return found, np.where(at_anchor, of_anchor, multiplier)
+    (beta, gradient, curvature), (active, anchor, target) = model, held
+    places = np.arange(len(beta))
+    normal = design[anchor]
+    shift = target - (beta * normal).sum(axis=1)
+    start = beta.copy()
+    start[:, 0] += shift
+    others = active.copy()
+    others[places, anchor] = False
+    largest = np.einsum("jaa->ja", curvature).max(axis=1, keepdims=True)
+    stiffness = CONFIG.m_step.floor_stiffness * largest
+    pull = np.where(others, stiffness * (target - start @ design.T), 0.0)
+    slope = gradient - curvature[:, :, 0] * shift[:, None] + pull @ design
+    stiff = np.einsum("js,sa,sb->jab", others * stiffness, design, design, optimize=True)
+    bent = curvature + stiff
+    # Eliminate the intercept.
+    slope = slope - normal * slope[:, :1]
+    cross = normal[:, :, None] * bent[:, :1, :]
+    outer = normal[:, :, None] * normal[:, None, :] * bent[:, :1, :1]
+    bent = bent - cross - np.swapaxes(cross, 1, 2) + outer
+    slope[:, 0], bent[:, 0, :], bent[:, :, 0] = 0.0, 0.0, 0.0
+    found = propose(start, slope, bent)
+    found[may_vanish & (np.abs(found) < target)] = 0.0
+    found[:, 0] = target - (normal[:, 1:] * found[:, 1:]).sum(axis=1)
+    eta = found @ design.T
+    multiplier = np.where(others, stiffness * (target - eta), 0.0)
+    rest = gradient[:, 0] - np.einsum("ja,ja->j", curvature[:, 0, :], found - beta)
+    # States with the same predictor as the anchor share its multiplier.
+    at_anchor = active & (np.abs(eta - target) <= 1e-12)
+    at_anchor[places, anchor] = True
+    of_anchor = (-rest - multiplier.sum(axis=1))[:, None]
+    return found, np.where(at_anchor, of_anchor, multiplier)
 
 
 @dataclass(frozen=True)
@@ -420,33 +407,21 @@ class _Regressions:
         floor = self.family.lowest_predictor
         if not np.isfinite(floor):
             return self._propose(beta, gradient, curvature)
-        return maximise_above_floor(
-            floor,
-            self.basis.design,
-            beta,
-            gradient,
-            curvature,
-            lambda items, *model: self._subset(items)._propose(*model),
-            is_penalised(self.allowed),
-        )
+
+        def propose(items: NDArray[np.intp], *model: Array) -> Array:
+            return self._subset(items)._propose(*model)
+
+        may_vanish, design = is_penalised(self.allowed), self.basis.design
+        return maximise_above_floor(floor, design, beta, gradient, curvature, propose, may_vanish)
 
     def _propose(self, beta: Array, gradient: Array, curvature: Array) -> Array:
         """Return coefficients that maximise the items' penalised quadratic models."""
         if self.penalty.name is None and self.basis.collinear:
             # Coordinate descent converges slowly on ill-conditioned systems.
             return beta + _newton_steps(gradient, curvature, self.allowed != ZERO)
-        return np.asarray(
-            descend(
-                beta,
-                gradient,
-                curvature,
-                self.allowed,
-                self.penalty.pieces(self.scale),
-                self.penalty.strength,
-                CONFIG.m_step.descent_sweeps,
-                CONFIG.m_step.descent_tolerance,
-            )
-        )
+        penalty = self.penalty.pieces(self.scale), self.penalty.strength
+        limits = CONFIG.m_step.descent_sweeps, CONFIG.m_step.descent_tolerance
+        return np.asarray(descend(beta, gradient, curvature, self.allowed, *penalty, *limits))
 
     def _subset(self, items: NDArray[np.intp]) -> _Regressions:
         if len(items) == len(self.counts):
@@ -500,21 +475,15 @@ def run_m_step(
         counts = statistics.item_counts(items, data.incomplete)
         columns = data.columns.of(family, items)
         sums = statistics.sum_x[columns]
+        own = np.ascontiguousarray(allowed[items])
+        auxiliary = parameters.auxiliary(family, items)
         regressions = _Regressions(
-            family,
-            sums,
-            counts,
-            parameters.auxiliary(family, items),
-            basis,
-            np.ascontiguousarray(allowed[items]),
-            penalty,
-            scale[items],
+            family, sums, counts, auxiliary, basis, own, penalty, scale[items]
         )
         for _ in range(1 if regressions.in_closed_form else n_newton):
             updated = regressions.update(beta[items])
             change = np.abs(updated - beta[items]).max() if len(items) else 0.0
             beta[items] = updated
-            auxiliary = regressions.auxiliary
             if family.is_location_scale:
                 eta = updated @ basis.design.T
                 squares = (
@@ -525,13 +494,10 @@ def run_m_step(
                 floor = dispersion_floor(family, data.variance[columns])
                 auxiliary = np.maximum(squares / data.n_observed[items], floor)
             elif family.has_dispersion or family.n_cutpoints:
+                eta, bases = updated @ basis.design.T, [data.summaries[j] for j in items]
+                share = counts.sum(axis=1) / np.maximum(data.n_observed[items], 1e-12)
                 auxiliary, shift = family.update_auxiliary(
-                    regressions.auxiliary,
-                    updated @ basis.design.T,
-                    sums,
-                    counts,
-                    [data.summaries[j] for j in items],
-                    counts.sum(axis=1) / np.maximum(data.n_observed[items], 1e-12),
+                    auxiliary, eta, sums, counts, bases, share
                 )
                 beta[items, 0] += shift
                 moved = np.abs(auxiliary - regressions.auxiliary).max()

@@ -52,16 +52,14 @@ class PosteriorBlocks:
         tables = parameters.tables(features)
         log_law = log_probabilities(probabilities)
         has_missing = not bool(data.complete.all())
-        model = factorise_states(
-            parameters, log_law, features, tables, data, has_missing=has_missing
-        )
+        model = factorise_states(parameters, log_law, features, tables, data, has_missing)
         numbers = np.arange(len(probabilities), dtype=np.int64)
         order = numbers if model is None else model.split.order
         return cls(order, features, tables, probabilities, model, data)
 
     @cached_property
     def _scores(self) -> StateScores:
-        return StateScores.from_tables(*self.tables, self.probabilities, self.data.incomplete)
+        return StateScores.of(self.tables, self.probabilities, self.data.incomplete)
 
     @property
     def all_additive(self) -> bool:
@@ -150,7 +148,7 @@ def _iterate_blocks(
     for start in range(0, len(values), step):
         data = WorkingData.around(parameters, values[start : start + step])
         working = data.to_working(parameters)
-        scores = StateScores.of(working, probabilities, features, data.incomplete)
+        scores = StateScores.of(working.tables(features), probabilities, data.incomplete)
         for rows, posterior, marginal in iterate_posteriors(scores, data):
             yield slice(start + rows.start, start + rows.stop), posterior, marginal
 

@@ -47,30 +47,14 @@ class GibbsSampler:
         if self._layout is None or not self._layout.is_of(parameters):
             self._layout = ItemLayout.of(parameters)
         layout = self._layout
-        theta, partition = layout.tables(parameters)
-        log_law = log_probabilities(probabilities)
-        observed, has_missing = self.data.observed_mask
+        law = (log_probabilities(probabilities), self.space.strides(), layout.levels)
+        tables = (*layout.latent_arrays, *layout.table_arrays, *layout.tables(parameters))
+        constant = (self.data.x, *self.data.observed_mask, *law, *tables)
+        stream = (self._seed, self._iteration, n_sweeps)
         edges = np.linspace(0, len(self.states), max(1, n_threads) + 1).astype(int)
 
         def run(part: int) -> None:
-            gibbs.sweep_listed(
-                self.states,
-                edges[part],
-                edges[part + 1],
-                self.data.x,
-                observed,
-                has_missing,
-                log_law,
-                self.space.strides(),
-                layout.levels,
-                *layout.latent_arrays,
-                *layout.table_arrays,
-                theta,
-                partition,
-                self._seed,
-                self._iteration,
-                n_sweeps,
-            )
+            gibbs.sweep_listed(self.states, edges[part], edges[part + 1], *constant, *stream)
 
         if n_threads > 1:
             with ThreadPoolExecutor(n_threads) as pool:
@@ -85,18 +69,10 @@ class GibbsSampler:
         count = np.zeros(n_states)
         sum_x = np.zeros((n_states, data.columns.n_columns))
         incomplete_count = np.zeros((n_states, len(data.incomplete)))
-        gibbs.tally(
-            self.states,
-            data.row_weights,
-            data.x,
-            data.observed_incomplete,
-            count,
-            sum_x,
-            incomplete_count,
-        )
-        return Statistics(
-            count, np.ascontiguousarray(sum_x.T), np.ascontiguousarray(incomplete_count.T)
-        )
+        rows = (self.states, data.row_weights, data.x, data.observed_incomplete)
+        gibbs.tally(*rows, count, sum_x, incomplete_count)
+        sums = (np.ascontiguousarray(part.T) for part in (sum_x, incomplete_count))
+        return Statistics(count, *sums)
 
 
 def robbins_monro_step(schedule: Schedule, iteration: int) -> float:
@@ -170,13 +146,6 @@ def run_saem(
             parameters, probabilities, data, features, n_threads=n_threads
         )
     cost = total_penalty(parameters, problem.penalty, penalty_scales(data), problem.allowed)
-    return Estimate(
-        parameters,
-        probabilities,
-        log_likelihood,
-        log_likelihood - cost,
-        len(changes),
-        converged,
-        np.column_stack([np.full(len(changes), np.nan), changes]).reshape(-1, 2),
-        statistics,
-    )
+    trace = np.column_stack([np.full(len(changes), np.nan), changes]).reshape(-1, 2)
+    values = log_likelihood, log_likelihood - cost, len(changes), converged, trace, statistics
+    return Estimate(parameters, probabilities, *values)

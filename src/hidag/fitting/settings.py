@@ -186,11 +186,8 @@ def _refuse_names_of_items(names: Sequence[str], items: Sequence[str], what: str
             "latent-named-as-item",
             "latents and items must have different names, but {name!r} is the name of both ({n} of "
             "{n_latents} latents)",
+            {"name": both[0], "n": len(both), "n_latents": len(names), "what": what},
             advice="rename {what} or the item",
-            name=both[0],
-            n=len(both),
-            n_latents=len(names),
-            what=what,
         )
 
 
@@ -307,15 +304,11 @@ def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, An
         q_names = q_spec.latent_names if q_spec.named else None
         entries = Responses.of(families.families).of_items(q_spec.entries)
     names = latent_names_of(settings["latent_names"], n_latents, q_names, table.names)
+    own = ("resample", "effective_size", "equivalent_sample_size", "search", "knowledge", "law")
     graph = GraphSettings(
-        resample=settings["resample"],
-        effective_size=settings["effective_size"],
         score=settings["graph_score"],
-        equivalent_sample_size=settings["equivalent_sample_size"],
-        search=settings["search"],
-        knowledge=settings["knowledge"],
-        law=settings["law"],
         seed=root_seed(settings["random_state"]),
+        **{name: settings[name] for name in own},
     )
     check_search(graph, names)
     if graph.knowledge is not None:
@@ -398,10 +391,9 @@ def _warn_of_unnamed_latents(
                 "the prior knowledge names the latent {name}, but without a Q-matrix the fit "
                 "orders the latents by the strength of their loadings, and the knowledge applies "
                 "to whichever latent is called {name}",
+                {"name": name, "q_matrix": Setting("q_matrix")},
                 advice="fit without it, inspect the estimated Q, and give {q_matrix} with names "
                 "for its latents",
-                name=name,
-                q_matrix=Setting("q_matrix"),
             ),
             stacklevel=_STACK,
         )

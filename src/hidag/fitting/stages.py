@@ -30,6 +30,7 @@ from hidag.exceptions import (
 )
 from hidag.fitting.fit_warnings import (
     Needs,
+    count_dispersion,
     knowledge_conflicts,
     noiseless_items,
     noiseless_message,
@@ -50,7 +51,6 @@ from hidag.fitting.settings import FitTask, GraphSettings, effective_share, plai
 from hidag.formatting import plural
 from hidag.latent.counts import LatentCounts, resample, resample_size
 from hidag.latent.laws import LatentLaw
-from hidag.network_em.overdispersion import count_dispersion
 from hidag.results import FitResult, versions_used
 from hidag.strategy.estimation import estimate_measurement
 from hidag.strategy.measurement import Measurement

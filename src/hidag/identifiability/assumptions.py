@@ -7,7 +7,6 @@ only. It is stored as a table with one axis for each of them, so no joint states
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations, product
 from math import prod
 
 import numpy as np
@@ -29,6 +28,7 @@ from hidag.latent.laws import NetworkLaw
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.families import ITEM_TYPES, item_type, split_name
 from hidag.measurement.families.base import AnalyticCondition
+from hidag.measurement.terms import Terms, interactions_within
 
 Array = NDArray[np.float64]
 
@@ -46,19 +46,11 @@ def design_matrix(
     The features are the constant, 1{Z_k >= u} for each latent of the item and each threshold
     u = 1, ..., M_k - 1, and products of indicators of different latents up to the order of effects.
     """
-    columns, names = [np.ones(len(states))], ["intercept"]
-
-    def name(latent: int, step: int) -> str:
-        word = design.latent_names[latent]
-        return word if design.levels[latent] == 2 else f"{word}>={step}"
-
-    for size in range(1, design.order + 1):
-        for latents in combinations(np.flatnonzero(row).tolist(), size):
-            for steps in product(*(range(1, design.levels[k]) for k in latents)):
-                reached = states[:, latents] >= np.array(steps)
-                columns.append(np.asarray(reached.all(axis=1), dtype=np.float64))
-                names.append("*".join(map(name, latents, steps)))
-    return np.column_stack(columns), names
+    terms = Terms(design.levels, interactions_within(row[None], design.levels, design.order))
+    own = np.flatnonzero(terms.support(row[None])[0])
+    names = terms.names(design.latent_names)
+    features = np.hstack([np.ones((len(states), 1)), terms.features(states)[:, own]])
+    return features, ["intercept", *(names[t] for t in own)]
 
 
 def estimable_designs(design: MeasurementDesign) -> tuple[list[Array], list[list[str]]]:
@@ -120,8 +112,7 @@ def mask_undetermined(design: MeasurementDesign, tables: Sequence[Array]) -> tup
         return tuple(tables)
     out = []
     for row, possible, table in zip(design.q, _possible_designs(design), tables, strict=True):
-        every = np.zeros((table.size, len(row)), dtype=np.int64)
-        every[:, row] = np.indices(table.shape).reshape(table.ndim, table.size).T
+        every = Terms.main(design.levels).states_of(np.flatnonzero(row))
         _, sizes, right = np.linalg.svd(possible)
         null_space = right[int((sizes > _ROUNDING * sizes[0]).sum()) :]
         outside = design_matrix(design, row, every)[0] @ null_space.T

@@ -229,19 +229,12 @@ def antichain_items(n: int) -> int:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Rows of Q that satisfy the block condition.
+    """Rows of Q that satisfy the block condition."""
 
-    Attributes
-    ----------
-    first, second : tuple of K tuples of int
-        Items of each latent in Q1 and Q2, ``m_k`` each.
-    third : tuple of int, length K
-        One item of each latent in Q3; latents may share it.
-    """
-
+    # items of each latent in Q1 and Q2, ``m_k`` each
     first: tuple[tuple[int, ...], ...]
     second: tuple[tuple[int, ...], ...]
-    third: tuple[int, ...]
+    third: tuple[int, ...]  # length K: one item of each latent in Q3; latents may share it
 
 
 @dataclass(frozen=True, eq=False)

@@ -396,21 +396,13 @@ def _wrap(head: str, text: str) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class FittedItems:
-    """Fitted parameters of the items.
+    """Fitted parameters of the items."""
 
-    Attributes
-    ----------
-    eta : array-like, shape (J, S)
-        Linear predictor of every item in every joint state, numbered as in
-        `hidag.latent.StateSpace` (the last latent changes fastest).
-    dispersion : array-like, shape (J,), or None
-        None means 1.
-    cutpoints : array-like, shape (J, C), or None
-        Cutpoints of ordinal items beyond the first, as in `MeasurementParameters`.
-    """
-
+    # (J, S): linear predictor of every item in every joint state, numbered as in
+    # `hidag.latent.StateSpace` (the last latent changes fastest)
     eta: ArrayLike
-    dispersion: ArrayLike | None = None
+    dispersion: ArrayLike | None = None  # (J,): None means 1
+    # (J, C): cutpoints of ordinal items beyond the first, as in `MeasurementParameters`
     cutpoints: ArrayLike | None = None
 
 
@@ -505,9 +497,8 @@ def _read_parameters(
                 "predictor-against-q",
                 "the Q-matrix is 0 for item {item!r} and latent {latent!r}, but the predictor of "
                 "the item depends on the latent",
+                {"item": design.item_names[wrong[0]], "latent": name},
                 advice="use the Q-matrix of the same fit",
-                item=design.item_names[wrong[0]],
-                latent=name,
             )
     return FittedModel(
         item_tables(table, design.q, design.levels),
@@ -523,11 +514,9 @@ def _tables_of_parameters(
     """Return each item's predictor over its own latents, one axis for each of them."""
     out = []
     for row, intercept, loadings in zip(q, items.intercept, items.loadings, strict=True):
-        own = tuple(level for level, has in zip(levels, row, strict=True) if has)
-        patterns = StateSpace(own).states() if own else np.zeros((1, 0), dtype=np.int64)
-        states = np.zeros((len(patterns), len(levels)), dtype=np.int64)
-        states[:, row] = patterns
-        out.append((intercept + items.terms.features(states) @ loadings).reshape(own))
+        latents = np.flatnonzero(row)
+        features = items.terms.features(items.terms.states_of(latents))
+        out.append((intercept + features @ loadings).reshape([levels[k] for k in latents]))
     return tuple(out)
 
 

@@ -168,9 +168,8 @@ def _check_q(
         raise DataError(
             "duplicate-item",
             "each item must have one row in the Q-matrix, but item {item!r} has {count}",
+            {"item": repeated, "count": items.count(repeated)},
             advice="drop or rename the others",
-            item=repeated,
-            count=items.count(repeated),
         )
     invalid = ~np.isin(values, (0.0, 1.0))
     if invalid.any():

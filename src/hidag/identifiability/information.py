@@ -43,23 +43,12 @@ _MAX_DIRECTIONS = 3
 
 @dataclass(frozen=True, eq=False)
 class ResponseModel:
-    """Distribution of the responses: a finite mixture over joint states.
+    """Distribution of the responses: a finite mixture over joint states."""
 
-    Attributes
-    ----------
-    eta : ndarray, shape (J, S)
-        Linear predictor of every item in every joint state.
-    probabilities : ndarray, shape (S,)
-        Latent distribution.
-    families : tuple of str, length J
-    auxiliary : tuple of J arrays
-        Dispersion, shape (), or cutpoints of each item.
-    """
-
-    eta: Array
-    probabilities: Array
-    families: tuple[str, ...]
-    auxiliary: tuple[Array, ...]
+    eta: Array  # (J, S): linear predictor of every item in every joint state
+    probabilities: Array  # (S,): latent distribution
+    families: tuple[str, ...]  # length J
+    auxiliary: tuple[Array, ...]  # dispersion, shape (), or cutpoints of each item
 
     @classmethod
     def create(
@@ -209,28 +198,16 @@ class FlatDirection:
 
 @dataclass(frozen=True)
 class InformationRank:
-    """Rank of the information matrix.
-
-    Attributes
-    ----------
-    n_parameters, rank : int
-    flat : tuple of FlatDirection
-        ``n_parameters - rank`` null directions.
-    weakest : float
-        Smallest nonzero singular value of the score as a share of the largest, with parameters
-        scaled to unit information. Small values mean that much data is needed.
-    n_patterns : int
-        Response patterns for which the score was computed.
-    exact : bool
-        Whether these are all response patterns.
-    """
+    """Rank of the information matrix."""
 
     n_parameters: int
     rank: int
-    flat: tuple[FlatDirection, ...]
+    flat: tuple[FlatDirection, ...]  # ``n_parameters - rank`` null directions
+    # smallest nonzero singular value of the score as a share of the largest, with parameters
+    # scaled to unit information. Small values mean that much data is needed.
     weakest: float
-    n_patterns: int
-    exact: bool
+    n_patterns: int  # response patterns for which the score was computed
+    exact: bool  # whether these are all response patterns
 
     @property
     def full(self) -> bool:
@@ -259,9 +236,8 @@ def information_rank(
             "information-too-large",
             "the information of {n} parameters over {n_states} joint states is too large to "
             "compute",
+            {"n": n, "n_states": n_states},
             advice="check a smaller model",
-            n=n,
-            n_states=n_states,
         )
     score = model.scores(rows, designs)
     score *= np.sqrt(weights)[:, None]

@@ -23,7 +23,7 @@ from scipy.optimize import minimize
 
 from hidag.config import CONFIG
 from hidag.data.rows import canonical_order
-from hidag.em.design_data import WorkingData, weighted_mean_and_sd
+from hidag.em.design_data import WorkingData
 
 Array = NDArray[np.float64]
 
@@ -41,9 +41,8 @@ class PairCorrelations:
 
 def pair_correlations(data: WorkingData) -> PairCorrelations:
     """Return the correlations of the linearised responses."""
-    seen = _seen(data)
-    columns = [_standardise(data, data.linear_response(j), seen[:, j]) for j in range(data.n_items)]
-    return _correlations(data, np.stack(columns, 1), seen)
+    columns = [_standardise(data, data.linear_response(j), j) for j in range(data.n_items)]
+    return _correlations(data, np.stack(columns, 1))
 
 
 def shuffled_correlations(data: WorkingData, n_tables: int) -> Iterator[PairCorrelations]:
@@ -51,9 +50,8 @@ def shuffled_correlations(data: WorkingData, n_tables: int) -> Iterator[PairCorr
 
     The permutations have a fixed seed: the number of latents depends on the table alone.
     """
-    seen = _seen(data)
     rng = np.random.default_rng(0)
-    places = [np.flatnonzero(seen[:, j]) for j in range(data.n_items)]
+    places = [np.flatnonzero(seen) for seen in data.seen.T]
     responses = [data.linear_response(j) for j in range(data.n_items)]
     # Unequal weights inflate chance correlations; they are scaled to those of sum(weights) rows.
     weights = data.row_weights
@@ -63,31 +61,22 @@ def shuffled_correlations(data: WorkingData, n_tables: int) -> Iterator[PairCorr
         for j, (response, place) in enumerate(zip(responses, places, strict=True)):
             permuted = np.zeros(data.n_samples)
             permuted[place] = response[rng.permutation(place)]
-            table[:, j] = _standardise(data, permuted, seen[:, j])
-        yield _correlations(data, table, seen, shrink)
+            table[:, j] = _standardise(data, permuted, j)
+        yield _correlations(data, table, shrink)
 
 
-def _seen(data: WorkingData) -> NDArray[np.bool_]:
-    if data.observed is None:
-        return np.ones((data.n_samples, data.n_items), dtype=bool)
-    return np.asarray(data.observed == 1)
-
-
-def _standardise(data: WorkingData, x: Array, seen: NDArray[np.bool_]) -> Array:
+def _standardise(data: WorkingData, x: Array, item: int) -> Array:
     """Return a column (N,) with mean zero and variance one where observed, zero elsewhere."""
-    counts = None if data.weights is None else data.weights[seen]
-    mean, sd = weighted_mean_and_sd(x[seen], counts)
-    return np.where(seen, (x - mean) / sd, 0.0)
+    mean, sd = data.mean_and_sd(x, item)
+    return np.where(data.seen[:, item], (x - mean) / sd, 0.0)
 
 
-def _correlations(
-    data: WorkingData, x: Array, seen: NDArray[np.bool_], shrink: float = 1.0
-) -> PairCorrelations:
+def _correlations(data: WorkingData, x: Array, shrink: float = 1.0) -> PairCorrelations:
     total = x.T @ data.weighted(x)
     if data.observed is None:
         rows = np.full(total.shape, data.n_counted)
     else:
-        both = seen.astype(np.float64)
+        both = data.seen.astype(np.float64)
         rows = both.T @ data.weighted(both)
     raw = np.where(rows > 0, total / np.maximum(rows, 1e-12), 0.0) * shrink
     np.fill_diagonal(raw, 1.0)
@@ -144,13 +133,8 @@ def _add_factor(raw: Array, seen: NDArray[np.bool_], loadings: Array) -> Array:
         value = 0.25 * float((off**2).sum()) + 0.5 * ridge * float((now**2).sum())
         return value, (off @ now + ridge * now).ravel()
 
-    found = minimize(
-        loss,
-        start.ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": CONFIG.factor_count.imputation_steps},
-    )
+    options = {"maxiter": CONFIG.factor_count.imputation_steps}
+    found = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options=options)
     return np.asarray(found.x).reshape(start.shape)
 
 
@@ -253,20 +237,13 @@ def count_factors(
         noise = np.maximum(noise, _reduced_eigenvalues(shuffled.matrix, size))
     matrix = found.matrix
     if found.unseen.any():
-        matrix = positive(
-            filled_correlations(
-                found.raw,
-                found.unseen,
-                lambda filled: _above(_reduced_eigenvalues(positive(filled), size), noise),
-                size,
-            )
-        )
-    return FactorCount(
-        _reduced_eigenvalues(matrix, size),
-        noise,
-        _factor_bic(matrix, found.n_rows, size),
-        found.n_rows,
-    )
+
+        def count(filled: Array) -> int:
+            return _above(_reduced_eigenvalues(positive(filled), size), noise)
+
+        matrix = positive(filled_correlations(found.raw, found.unseen, count, size))
+    bic = _factor_bic(matrix, found.n_rows, size)
+    return FactorCount(_reduced_eigenvalues(matrix, size), noise, bic, found.n_rows)
 
 
 def _above(eigenvalues: Array, noise: Array) -> int:
@@ -332,13 +309,9 @@ def _fit_factors(
         slope = ((loadings**2).sum(axis=1) + own - 1.0) / own
         return trace - rest - (n_items - k), slope
 
-    low, high = np.log(CONFIG.factor_count.unique_variance_bounds)
+    bounds = [tuple(np.log(CONFIG.factor_count.unique_variance_bounds))] * n_items
+    options = {"maxiter": CONFIG.factor_count.factor_steps}
     found = minimize(
-        discrepancy,
-        np.log(unique),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(low, high)] * n_items,
-        options={"maxiter": CONFIG.factor_count.factor_steps},
+        discrepancy, np.log(unique), jac=True, method="L-BFGS-B", bounds=bounds, options=options
     )
     return float(found.fun), np.exp(found.x)

@@ -74,10 +74,9 @@ def _filled(x: Array, data: WorkingData, means: Array, rank: int) -> Array:
     """Return responses with missing cells imputed from low-rank approximations."""
     if data.observed is None:
         return x
-    seen = data.observed == 1
-    out = np.where(seen, x, means)
+    out = np.where(data.seen, x, means)
     for _ in range(CONFIG.initialization.fill_rounds):
-        out = np.where(seen, x, _low_rank(out, rank, data))
+        out = np.where(data.seen, x, _low_rank(out, rank, data))
     return out
 
 
@@ -103,13 +102,10 @@ def standardised_responses(data: WorkingData, n_latents: int) -> Array:
     Links of a joint low-rank approximation stretch scales so differently that a few counts near
     zero would dominate the table.
     """
-    shape = (data.n_samples, data.n_items)
-    seen = np.ones(shape, bool) if data.observed is None else data.observed == 1
-    out = np.empty(shape)
+    out = np.empty((data.n_samples, data.n_items))
     for j in range(data.n_items):
         response = data.linear_response(j)
-        counts = None if data.weights is None else data.weights[seen[:, j]]
-        mean, sd = weighted_mean_and_sd(response[seen[:, j]], counts)
+        mean, sd = data.mean_and_sd(response, j)
         out[:, j] = (response - mean) / max(sd, 1e-12)
     return _filled(out, data, np.zeros(data.n_items), min(n_latents + 1, data.n_items))
 
@@ -302,9 +298,7 @@ def _effects(correlations: Array, data: WorkingData) -> Array:
     slopes = 2.0 * correlations
     scale = coefficient_scales(data)
     for j, name in enumerate(data.families):
-        seen = slice(None) if data.observed is None else data.observed[:, j] == 1
-        counts = None if data.weights is None else data.weights[seen]
-        _, sd = weighted_mean_and_sd(data.linear_response(j)[seen], counts)
+        _, sd = data.mean_and_sd(data.linear_response(j), j)
         family = family_named(name)
         mean = data.mean[data.columns.of(family, np.array([j]))[..., 0]]
         slopes[j] = family.predictor_effects(slopes[j], sd, max(float(scale[j]), 1e-12), mean)

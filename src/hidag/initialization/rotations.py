@@ -22,13 +22,8 @@ def leading_eigenvectors(matrix: Array, size: int) -> tuple[Array, Array]:
     if n <= config.max_dense_items or n_directions >= n // 2:
         values, vectors = np.linalg.eigh(matrix)
         return values[::-1][:size], vectors[:, ::-1][:, :size]
-    basis = randomized_range_finder(
-        matrix,
-        size=n_directions,
-        n_iter=config.power_iterations,
-        power_iteration_normalizer="QR",
-        random_state=0,
-    )
+    options = {"n_iter": config.power_iterations, "power_iteration_normalizer": "QR"}
+    basis = randomized_range_finder(matrix, size=n_directions, random_state=0, **options)
     values, turned = np.linalg.eigh(basis.T @ matrix @ basis)
     return values[::-1][:size], (basis @ turned)[:, ::-1][:, :size]
 

@@ -42,27 +42,22 @@ class LatentCounts:
             raise DataError(
                 "wrong-shape",
                 "states must be (n, K) and weights (n,), got {states} and {weights}",
-                states=states.shape,
-                weights=weights.shape,
+                {"states": states.shape, "weights": weights.shape},
             )
         if len(self.levels) != states.shape[1] or len(self.names) != states.shape[1]:
             raise DataError(
                 "wrong-shape",
-                "{n_variables} variables need as many levels and names, got {n_levels} and "
-                "{n_names}",
-                n_variables=states.shape[1],
-                n_levels=len(self.levels),
-                n_names=len(self.names),
+                "{n} variables need as many levels and names, got {n_levels} and {n_names}",
+                {"n": states.shape[1], "n_levels": len(self.levels), "n_names": len(self.names)},
             )
-        if states.size and (states.max(axis=0) >= np.asarray(self.levels)).any():
-            k = int(np.argmax(states.max(axis=0) >= np.asarray(self.levels)))
-            raise DataError(
-                "state-out-of-range",
-                "variable {name!r} has {n_levels} levels, but state {state} occurs",
-                name=self.names[k],
-                n_levels=self.levels[k],
-                state=int(states[:, k].max()),
-            )
+        top = states.max(axis=0, initial=0)
+        for name, n_levels, state in zip(self.names, self.levels, top.tolist(), strict=True):
+            if state >= n_levels:
+                raise DataError(
+                    "state-out-of-range",
+                    "variable {name!r} has {n_levels} levels, but state {state} occurs",
+                    {"name": name, "n_levels": n_levels, "state": state},
+                )
         if not np.all(np.isfinite(weights)) or (weights < 0).any():
             raise DataError("invalid-weights", "weights must be finite and not negative")
         states.setflags(write=False)
@@ -95,11 +90,8 @@ class LatentCounts:
         """
         rows = np.asarray(rows)
         if rows.ndim != 2:
-            raise DataError(
-                "wrong-shape",
-                "rows of states must be a two-dimensional array, got {ndim}-d",
-                ndim=rows.ndim,
-            )
+            sentence = "rows of states must be a two-dimensional array, got {ndim}-d"
+            raise DataError("wrong-shape", sentence, ndim=rows.ndim)
         if rows.size and (rows.min() < 0 or rows.max() > 255):
             raise DataError("state-out-of-range", "states must be whole numbers from 0 to 255")
         n_variables = rows.shape[1]
@@ -151,9 +143,7 @@ def resample_size(rule: ResampleRule, n_samples: int) -> int:
         raise SettingError(
             "invalid-resample",
             "{setting} must give at least one row and at most {maximum:g}, got {rows:g}",
-            setting=Setting("resample"),
-            maximum=MAX_ROWS,
-            rows=rows,
+            {"setting": Setting("resample"), "maximum": MAX_ROWS, "rows": rows},
         )
     return round(rows)
 

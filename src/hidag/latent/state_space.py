@@ -61,11 +61,8 @@ class StateSpace:
         if not self.listable:
             raise SettingError(
                 "too-many-states",
-                "{n_latents} latents have {n_states} joint states, too many to list (at most "
-                "{maximum})",
-                n_latents=self.n_latents,
-                n_states=self.n_states,
-                maximum=MAX_LISTED_STATES,
+                "{n} latents have {n_states} joint states, too many to list (at most {maximum})",
+                {"n": self.n_latents, "n_states": self.n_states, "maximum": MAX_LISTED_STATES},
             )
         return np.stack(np.unravel_index(np.arange(self.n_states), self.levels), axis=1)
 

@@ -90,38 +90,16 @@ class NetworkSampler:
         the conditional probabilities of each level above 0.
         """
         items, network = model.items, model.network
-        theta, partition = items.tables(model.parameters)
-        log_law = network.log_tables(model.law)
-        observed, has_missing = self.data.observed_mask
-        sum_ptr = np.cumsum(items.levels - 1) - (items.levels - 1)
+        rows = (self.data.extended, *self.data.observed_mask)
+        tables = (*items.table_arrays, *items.tables(model.parameters), *items.latent_arrays)
+        law = (*network.table_arrays, network.log_tables(model.law), *network.child_arrays)
+        stream = (self._seed, self._iteration, self._addresses, n_sweeps, inverse_temperature)
+        out = np.zeros((0, 0)) if sums is None else sums
+        totals = (sums is not None, out, np.cumsum(items.levels - 1) - (items.levels - 1))
+        constant = (*rows, items.levels, *tables, *law, *stream, *totals)
 
         def work(lane: int, start: int, stop: int) -> None:
-            gibbs.sweep_network(
-                self.states,
-                start,
-                stop,
-                self.data.extended,
-                observed,
-                has_missing,
-                items.levels,
-                *items.table_arrays,
-                theta,
-                partition,
-                *items.latent_arrays,
-                *network.table_arrays,
-                log_law,
-                network.child_ptr,
-                network.children,
-                network.child_strides,
-                self._seed,
-                self._iteration,
-                self._addresses,
-                n_sweeps,
-                inverse_temperature,
-                sums is not None,
-                np.zeros((0, 0)) if sums is None else sums,
-                sum_ptr,
-            )
+            gibbs.sweep_network(self.states, start, stop, *constant)
 
         run_lanes(work, len(self.states), self.n_threads)
         self._iteration += 1
@@ -137,45 +115,22 @@ class NetworkSampler:
     def log_joint(self, model: NetworkModel) -> Array:
         """Return ``log f(x, z)`` of the current states without the items' bases, shape (N,)."""
         items, network = model.items, model.network
-        theta, partition = items.tables(model.parameters)
+        rows = (self.states, self.data.extended, *self.data.observed_mask)
+        tables = (*items.table_arrays, *items.tables(model.parameters))
         out = np.empty(len(self.states))
-        gibbs.log_joint(
-            self.states,
-            self.data.extended,
-            *self.data.observed_mask,
-            *items.table_arrays,
-            theta,
-            partition,
-            *network.table_arrays,
-            network.log_tables(model.law),
-            out,
-        )
+        gibbs.log_joint(*rows, *tables, *network.table_arrays, network.log_tables(model.law), out)
         return out
 
     def statistics(self, model: NetworkModel) -> NetworkStatistics:
         """Return the sufficient statistics of the current states."""
         items, network, n_lanes = model.items, model.network, CONFIG.e_step.n_lanes
-        weights = self.data.row_weights
-        observed, has_missing = self.data.observed_mask
-        count = np.zeros((n_lanes, items.size))
-        sum_x = np.zeros((n_lanes, items.size))
-        families = np.zeros((n_lanes, network.size))
+        rows = (self.data.extended, *self.data.observed_mask)
+        constant = (*rows, *items.table_arrays, *network.table_arrays, self.data.row_weights)
+        sums = [np.zeros((n_lanes, size)) for size in (items.size, items.size, network.size)]
 
         def work(lane: int, start: int, stop: int) -> None:
-            sufficient_statistics.tally(
-                self.states,
-                start,
-                stop,
-                self.data.extended,
-                observed,
-                has_missing,
-                *items.table_arrays,
-                *network.table_arrays,
-                weights,
-                count[lane],
-                sum_x[lane],
-                families[lane],
-            )
+            own = (part[lane] for part in sums)
+            sufficient_statistics.tally(self.states, start, stop, *constant, *own)
 
         run_lanes(work, len(self.states), self.n_threads)
-        return NetworkStatistics(count.sum(axis=0), sum_x.sum(axis=0), families.sum(axis=0))
+        return NetworkStatistics(*(part.sum(axis=0) for part in sums))

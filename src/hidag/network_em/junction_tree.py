@@ -9,11 +9,10 @@ most probable state.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,14 +61,6 @@ class CliqueMarginals:
                 terms = np.asarray(xlogy(marginal, conditional))
             out -= terms.reshape(-1, terms.shape[-1]).sum(axis=0)
         return out
-
-
-def states_over(scope: Scope, levels: Sequence[int]) -> NDArray[np.int64]:
-    """Return the states of some latents, the last fastest and all others 0, shape (s, K)."""
-    sizes = [levels[v] for v in scope]
-    states = np.zeros((int(np.prod(sizes, dtype=np.int64)), len(levels)), dtype=np.int64)
-    states[:, list(scope)] = list(product(*map(range, sizes)))
-    return states
 
 
 def _sum_to(table: Array, clique: Scope, scope: Scope) -> Array:
@@ -190,20 +181,17 @@ class TreePosterior:
                 if above >= 0:
                     over = _sum_to(marginals[above], self.cliques[above], self.cliques[i][1:])
                     marginals[i] = conditionals[i] * over
-            yield (
-                rows,
-                CliqueMarginals(self.cliques, tuple(marginals), tuple(conditionals), density),
-            )
+            both = tuple(marginals), tuple(conditionals)
+            yield rows, CliqueMarginals(self.cliques, *both, density)
 
     def draw_states(self, values: Array, rng: np.random.Generator) -> NDArray[np.int64]:
         """Return a joint state drawn from the posterior of each row (N, R), shape (N, K)."""
         uniforms = rng.random((len(self.cliques), len(values)))
         out = np.zeros((len(values), len(self.cliques)), dtype=np.int64)
         for rows, conditionals, _ in self._eliminate(*self.design_data(values)):
+            own = uniforms[:, rows]
             self._backtrack(
-                out[rows],
-                conditionals,
-                lambda i, table, rows=rows: draw_index(table.T, uniforms[i, rows]),
+                out[rows], conditionals, lambda i, table, own=own: draw_index(table.T, own[i])
             )
         return out
 
@@ -299,9 +287,10 @@ class TreePosterior:
 
     def _item_tables(self, data: WorkingData, working: MeasurementParameters) -> list[_ItemTables]:
         """Return the natural parameters and partitions of items with the same latents."""
-        levels, out = self.law.space.levels, []
+        out = []
         for scope, items in self.items_by_scope:
-            features = working.terms.features(states_over(scope, levels))
+            states = working.terms.states_of(np.array(scope, dtype=np.intp))
+            features = working.terms.features(states)
             eta = working.intercept[items, None] + working.loadings[items] @ features.T
             columns, thetas, partitions = [], [], []
             for j, predictor in zip(items, eta, strict=True):
@@ -313,11 +302,8 @@ class TreePosterior:
                 columns.append(own)
                 thetas.append(np.reshape(theta, (len(own), -1)))
                 partitions.append(partition.ravel())
-            out.append(
-                _ItemTables(
-                    scope, items, np.concatenate(columns), np.vstack(thetas), np.array(partitions)
-                )
-            )
+            stacked = np.concatenate(columns), np.vstack(thetas), np.array(partitions)
+            out.append(_ItemTables(scope, items, *stacked))
         return out
 
     def _factors(
@@ -339,18 +325,14 @@ class TreePosterior:
             yield one.scope, table.reshape(*(levels[v] for v in one.scope), len(x))
 
 
-@dataclass(frozen=True)
-class _ItemTables:
-    """Natural parameters (D, s) and partitions (n, s) of n items in the s states of their latents.
-
-    The items have D columns together.
-    """
+class _ItemTables(NamedTuple):
+    """Natural parameters and partitions of n items with the same latents, in their s states."""
 
     scope: Scope
     items: NDArray[np.intp]
     columns: NDArray[np.intp]
-    theta: Array
-    partition: Array
+    theta: Array  # (columns of the items, s)
+    partition: Array  # (n, s)
 
 
 def draw_index(weights: Array, uniforms: Array) -> NDArray[np.intp]:

@@ -40,7 +40,12 @@ def _hash_rows(values: Array) -> NDArray[np.uint64]:
 
 
 def _samplers(
-    parameters: MeasurementParameters, law: NetworkLaw, values: Array, seed: int, n_threads: int
+    parameters: MeasurementParameters,
+    law: NetworkLaw,
+    values: Array,
+    *,
+    seed: int = 0,
+    n_threads: int = 1,
 ) -> Iterator[tuple[slice, NetworkModel, NetworkSampler]]:
     """Yield blocks of rows with the model on their scale and a sampler started at level 0."""
     n_rows = CONFIG.network_em.sampled_block_rows
@@ -51,49 +56,36 @@ def _samplers(
         own = NetworkModel(data.to_working(parameters), law, model.items, model.network)
         states = np.zeros((data.n_samples, law.space.n_latents), dtype=np.uint8)
         addresses = _hash_rows(values[block])
-        yield (
-            block,
-            own,
-            NetworkSampler(data, states, seed, addresses=addresses, n_threads=n_threads),
-        )
+        sampler = NetworkSampler(data, states, seed, addresses=addresses, n_threads=n_threads)
+        yield block, own, sampler
 
 
 def sampled_marginals(
-    parameters: MeasurementParameters,
-    law: NetworkLaw,
-    values: Array,
-    *,
-    seed: int = 0,
-    n_threads: int = 1,
+    parameters: MeasurementParameters, law: NetworkLaw, values: Array, **sampling: int
 ) -> Array:
     """Return the posterior probability of each level above 0 by Gibbs sampling, shape (N, F).
 
     The average of the conditional probabilities over sweeps (Rao-Blackwell), latent by latent.
+    Sampling takes the keywords ``seed`` and ``n_threads``.
     """
     n_sweeps = CONFIG.network_em.averaged_sweeps
     out = np.zeros((len(values), sum(law.space.levels) - law.space.n_latents))
-    for block, model, sampler in _samplers(parameters, law, values, seed, n_threads):
+    for block, model, sampler in _samplers(parameters, law, values, **sampling):
         sampler.draw(model, n_sweeps=CONFIG.network_em.burn_in_sweeps)
         sampler.draw(model, n_sweeps=n_sweeps, sums=out[block])
     return np.asarray(np.clip(out / n_sweeps, 0.0, 1.0))
 
 
 def sampled_modes(
-    parameters: MeasurementParameters,
-    law: NetworkLaw,
-    values: Array,
-    *,
-    seed: int = 0,
-    n_threads: int = 1,
+    parameters: MeasurementParameters, law: NetworkLaw, values: Array, **sampling: int
 ) -> NDArray[np.int64]:
     """Return a most probable joint state of each row by simulated annealing, shape (N, K).
 
-    The best of several runs; no change of a single latent makes it more probable. Parameters as in
-    :func:`sampled_marginals`.
+    The best of several runs; no change of a single latent makes it more probable.
     """
     settings = CONFIG.network_em
     out = np.zeros((len(values), law.space.n_latents), dtype=np.int64)
-    for block, model, sampler in _samplers(parameters, law, values, seed, n_threads):
+    for block, model, sampler in _samplers(parameters, law, values, **sampling):
         best = np.full(len(sampler.states), -np.inf)
         for _ in range(settings.annealing_runs):
             for power in settings.inverse_temperatures:
@@ -106,19 +98,11 @@ def sampled_modes(
 
 
 def sampled_states(
-    parameters: MeasurementParameters,
-    law: NetworkLaw,
-    values: Array,
-    *,
-    seed: int = 0,
-    n_threads: int = 1,
+    parameters: MeasurementParameters, law: NetworkLaw, values: Array, **sampling: int
 ) -> NDArray[np.uint8]:
-    """Return a joint state of each row by Gibbs sampling, shape (N, K).
-
-    Parameters as in :func:`sampled_marginals`.
-    """
+    """Return a joint state of each row by Gibbs sampling, shape (N, K)."""
     out = np.zeros((len(values), law.space.n_latents), dtype=np.uint8)
-    for block, model, sampler in _samplers(parameters, law, values, seed, n_threads):
+    for block, model, sampler in _samplers(parameters, law, values, **sampling):
         sampler.draw(model, n_sweeps=CONFIG.network_em.burn_in_sweeps)
         out[block] = sampler.states
     return out
@@ -163,10 +147,7 @@ def level_probabilities(upper: Array, terms: Terms) -> list[Array]:
 def posterior_modes(
     parameters: MeasurementParameters, law: LatentLaw, values: Array, *, seed: int
 ) -> NDArray[np.int64]:
-    """Return the most probable joint state of each row, shape (N, K).
-
-    Parameters as in :func:`upper_level_probabilities`.
-    """
+    """Return the most probable joint state of each row, shape (N, K)."""
     if _are_listed(law) or not isinstance(law, NetworkLaw):
         return most_probable_states(parameters, law, values)
     tree = TreePosterior.of(parameters, law)

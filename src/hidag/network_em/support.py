@@ -40,7 +40,8 @@ def screen_loadings(
     """
     n_draws, n_rows, n_latents = draws.shape
     block_rows = CONFIG.network_em.residual_block_rows
-    derivatives = layout.derivative_tables(parameters)
+    derivatives = layout.tables(parameters, derivatives=True)
+    constant = (data.extended, *data.observed_mask, *layout.table_arrays, *derivatives)
     gradient = np.zeros((data.n_items, n_latents))
     squares = np.zeros(data.n_items)
     residual = np.empty((block_rows, data.columns.n_columns))
@@ -52,16 +53,7 @@ def screen_loadings(
         average = np.zeros((2, stop - start, n_latents))
         for r in range(n_draws):
             part = residual[: stop - start]
-            sufficient_statistics.residuals(
-                draws[r],
-                start,
-                stop,
-                data.extended,
-                *data.observed_mask,
-                *layout.table_arrays,
-                *derivatives,
-                part,
-            )
+            sufficient_statistics.residuals(draws[r], start, stop, *constant, part)
             part = data.columns.add_up(part, axis=1)
             centred = draws[r, start:stop] - mean
             weighted = part if data.weights is None else part * data.weights[start:stop, None]
@@ -77,29 +69,18 @@ def screen_loadings(
 
 @dataclass(frozen=True)
 class ItemScores:
-    """Observed-data scores and information of the items' coefficients, averaged over draws."""
+    """Observed-data scores and information of the items' coefficients, averaged over draws.
 
-    # (R, N, K): products of average scores over the first and the second half of the draws
-    # estimate the information without Monte Carlo bias
+    Products of average scores over the first and the second half of the draws (R, N, K) estimate
+    the information without Monte Carlo bias. The layout's derivatives are those under the
+    parameters of the draws.
+    """
+
     draws: NDArray[np.uint8]
     data: WorkingData
     layout: ItemLayout
-    # derivatives of natural parameters and log partitions, in the order of the layout
     derivatives: tuple[Array, Array]
     n_threads: int = 1
-
-    @classmethod
-    def of(
-        cls,
-        parameters: MeasurementParameters,
-        draws: NDArray[np.uint8],
-        data: WorkingData,
-        layout: ItemLayout,
-        *,
-        n_threads: int = 1,
-    ) -> ItemScores:
-        """Return the scores under the parameters of the draws."""
-        return cls(draws, data, layout, layout.derivative_tables(parameters), n_threads)
 
     def of_item(
         self, item: int, latents: NDArray[np.int64], levels: NDArray[np.int64]
@@ -109,31 +90,16 @@ class ItemScores:
         ``latents`` and ``levels``, shape (C,), are those of the terms ``1{Z_k >= u}`` after the
         intercept.
         """
-        data, layout, n_lanes = self.data, self.layout, CONFIG.e_step.n_lanes
-        observed, has_missing = data.observed_mask
-        size = 1 + len(latents)
+        data, size, n_lanes = self.data, 1 + len(latents), CONFIG.e_step.n_lanes
         gradient = np.zeros((n_lanes, size))
         information = np.zeros((n_lanes, size, size))
-        weights = data.row_weights
+        first, last = data.columns.starts[item], data.columns.starts[item + 1]
+        rows = (first, last, data.extended, *data.observed_mask, *self.layout.table_arrays)
+        constant = (*rows, *self.derivatives, latents, levels, data.row_weights)
 
         def work(lane: int, start: int, stop: int) -> None:
-            sufficient_statistics.item_scores(
-                self.draws,
-                start,
-                stop,
-                data.columns.starts[item],
-                data.columns.starts[item + 1],
-                data.extended,
-                observed,
-                has_missing,
-                *layout.table_arrays,
-                *self.derivatives,
-                latents,
-                levels,
-                weights,
-                gradient[lane],
-                information[lane],
-            )
+            own = gradient[lane], information[lane]
+            sufficient_statistics.item_scores(self.draws, start, stop, *constant, *own)
 
         run_lanes(work, data.n_samples, self.n_threads)
         return gradient.sum(axis=0), information.sum(axis=0)
@@ -181,7 +147,8 @@ def score_loadings(
     screened = screen_loadings(parameters, draws, data, layout)
     excluded = terms.latents_of((allowed[:, 1:] != ZERO).astype(np.float64)) == 0
     screened[layout.support | excluded] = 0.0
-    scores = ItemScores.of(parameters, draws, data, layout, n_threads=n_threads)
+    derivatives = layout.tables(parameters, derivatives=True)
+    scores = ItemScores(draws, data, layout, derivatives, n_threads)
     out = []
     for j in range(data.n_items):
         order = np.argsort(-screened[j], kind="stable")[: CONFIG.network_em.max_candidates]
@@ -230,9 +197,8 @@ def select_loadings(
         linear = item.gradient + item.information @ item.beta
         start = item.beta[1:] != 0
         own = allowed[j, 1 + item.columns]
-        found = select_subset(
-            linear, item.information, own, start, penalty.strength, group_moves(item.latents)
-        )
+        moves = group_moves(item.latents)
+        found = select_subset(linear, item.information, own, start, penalty.strength, moves)
         found = _limit_latents(found, item, own)
         if np.array_equal(found[1:] != 0, start):
             continue

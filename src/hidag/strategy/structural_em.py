@@ -13,8 +13,13 @@ from hidag.em.e_step import run_law_e_step
 from hidag.em.em import Estimate, LawEStep, append_run, run_em, update_law_unconstrained
 from hidag.em.information import information_ratio
 from hidag.em.support import select_support
-from hidag.latent.conditional_tables import network_complexity
-from hidag.latent.laws import Parents, SaturatedLaw, are_equivalent, factorise_counts
+from hidag.latent.laws import (
+    Parents,
+    SaturatedLaw,
+    are_equivalent,
+    factorise_counts,
+    network_complexity,
+)
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import order_all_levels
 from hidag.strategy.problem import NetworkEstimate, SearchProblem
@@ -66,7 +71,7 @@ def law_complexity(
     """Return the complexity of a network law: half log n per parameter of its tables.
 
     Binary latents have one parameter per free probability; tables of more levels may need fewer
-    (:mod:`hidag.latent.conditional_tables`). ``possible``, shape (S,), are the joint states that
+    (:mod:`hidag.latent.laws`). ``possible``, shape (S,), are the joint states that
     may occur, all by default.
     """
     return network_complexity(

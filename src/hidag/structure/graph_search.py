@@ -128,7 +128,7 @@ def discover(
         largest value implies; ``LatentCounts.from_rows(rows, levels=...)`` sets another number.
     score : "bdeu", "bic", "lean" or LocalScore
         ``"lean"`` is BIC for variables with ordered levels, in which a table may have fewer
-        parameters than cells (see :mod:`hidag.latent.conditional_tables`).
+        parameters than cells (see :mod:`hidag.latent.laws`).
     equivalent_sample_size : float or "auto"
         Weight of the BDeu prior, in rows. "auto" is 1 for binary variables; for more levels, whose
         tables have many more cells, the value with the largest marginal likelihood.

@@ -18,9 +18,8 @@ from scipy.special import gammaln, xlogy
 
 from hidag.exceptions import Choices, DataError, SettingError, invalid_setting
 from hidag.kernels import local_scores
-from hidag.latent.conditional_tables import free_log_likelihood, table_complexity
 from hidag.latent.counts import LatentCounts
-from hidag.latent.laws import possible_cells
+from hidag.latent.laws import free_log_likelihood, possible_cells, table_complexity
 from hidag.latent.state_space import StateSpace
 from hidag.structure.knowledge import Knowledge
 
@@ -166,7 +165,7 @@ def _bit_planes(states: NDArray[np.uint8], levels: tuple[int, ...]) -> NDArray[n
 
 
 class LeanScore(CountBasedScore):
-    """BIC in which each table may be a lean one (see :mod:`hidag.latent.conditional_tables`).
+    """BIC in which each table may be a lean one (see :mod:`hidag.latent.laws`).
 
     With several levels unrestricted tables have so many parameters that BIC rejects weak edges.
     Where a lean table fits as well, only its parameters are counted. Markov equivalent DAGs need

@@ -22,7 +22,7 @@ from hidag.exceptions import SettingError
 from hidag.latent.junction_tree import Factor, JunctionTree, elimination_order
 from hidag.latent.laws import LatentLaw, NetworkLaw
 from hidag.measurement.parameters import MeasurementParameters
-from hidag.network_em.junction_tree import CliqueMarginals, Scope, TreePosterior, states_over
+from hidag.network_em.junction_tree import CliqueMarginals, Scope, TreePosterior
 from hidag.results import FitResult
 
 Array = NDArray[np.float64]
@@ -77,7 +77,7 @@ class ListedTables:
     def blocks(self, data: WorkingData, working: MeasurementParameters) -> Iterator[RowBlock]:
         """Yield the posteriors of the rows in blocks."""
         features = working.terms.features(self._states)
-        scores = StateScores.of(working, self._shares, features, data.incomplete)
+        scores = StateScores.of(working.tables(features), self._shares, data.incomplete)
         n_rows = max(1, BLOCK_CELLS // len(self._shares))
         parts: list[tuple[Array, Array]] = []
         begin = end = 0
@@ -127,7 +127,8 @@ class TreeTables:
 
     def states(self, table: int) -> NDArray[np.int64]:
         """Return the states of a table, shape (S_t, K); latents outside it are 0."""
-        return states_over(self.scopes[table], self.tree.law.space.levels)
+        latents = np.array(self.scopes[table], dtype=np.intp)
+        return self.tree.parameters.terms.states_of(latents)
 
     def shares(self, table: int) -> Array:
         """Return the probabilities of the states of a table, shape (S_t,)."""

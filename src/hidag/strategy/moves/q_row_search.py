@@ -109,7 +109,7 @@ def _posterior_without_item(
     parameters = estimate.parameters
     states = space.states()
     features = parameters.terms.features(states)
-    scores = StateScores.of(parameters, estimate.probabilities, features, data.incomplete)
+    scores = StateScores.of(parameters.tables(features), estimate.probabilities, data.incomplete)
     theta, partition = parameters.tables(features)
     column = int(data.columns.of(family_named(data.families[item]), np.array([item]))[0])
     indicators = []

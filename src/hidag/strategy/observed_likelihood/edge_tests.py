@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.latent.conditional_tables import network_complexity
 from hidag.latent.counts import LatentCounts
-from hidag.latent.laws import Parents
+from hidag.latent.laws import Parents, network_complexity
 from hidag.measurement.parameters import order_all_levels
 from hidag.strategy.observed_likelihood.likelihood_search import (
     FittedGraph,
