@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 
 from hidag.config import CONFIG
 from hidag.data.rows import canonical_order
@@ -133,9 +134,19 @@ def _add_factor(raw: Array, seen: NDArray[np.bool_], loadings: Array) -> Array:
         value = 0.25 * float((off**2).sum()) + 0.5 * ridge * float((now**2).sum())
         return value, (off @ now + ridge * now).ravel()
 
-    options = {"maxiter": CONFIG.factor_count.imputation_steps}
-    found = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options=options)
+    found = _minimise(loss, start.ravel(), CONFIG.factor_count.imputation_steps)
     return np.asarray(found.x).reshape(start.shape)
+
+
+def _minimise(
+    loss: Callable[[Array], tuple[float, Array]],
+    start: Array,
+    max_iter: int,
+    bounds: list[tuple[float, float]] | None = None,
+) -> OptimizeResult:
+    """Return the minimum of a function that returns its value and gradient."""
+    options: Any = {"maxiter": max_iter}
+    return minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
 
 
 @dataclass(frozen=True)
@@ -309,9 +320,8 @@ def _fit_factors(
         slope = ((loadings**2).sum(axis=1) + own - 1.0) / own
         return trace - rest - (n_items - k), slope
 
-    bounds = [tuple(np.log(CONFIG.factor_count.unique_variance_bounds))] * n_items
-    options = {"maxiter": CONFIG.factor_count.factor_steps}
-    found = minimize(
-        discrepancy, np.log(unique), jac=True, method="L-BFGS-B", bounds=bounds, options=options
-    )
+    config = CONFIG.factor_count
+    low, high = np.log(config.unique_variance_bounds)
+    bounds = [(low, high)] * n_items
+    found = _minimise(discrepancy, np.log(unique), config.factor_steps, bounds)
     return float(found.fun), np.exp(found.x)
