@@ -31,7 +31,7 @@ import numpy as np
 from standard_errors import LAW, Q, truth_of
 
 from hidag import DCRL, classify, fit_statistics, person_fit, simulate
-from hidag.reporting.misfit import find_misfits
+from hidag.reporting.panels import find_misfits
 from hidag.simulation import Truth
 
 EIGHT_ITEMS = np.array(

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from hidag.cli.read_options import warn_of_ids
+from hidag.cli.data_source import warn_of_ids
 
 from .conftest import ITEMS, read_rows, write_rows
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hidag.cli.commands.fit import read_knowledge
+from hidag.cli.data_source import parse_drop
 from hidag.cli.options import parse_arrows, parse_pairs, split_known
-from hidag.cli.read_options import parse_drop
 from hidag.exceptions import SettingError
 
 LONG = 'Word "problems", long'

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from hidag.cli.read_options import parse_drop, parse_missing
+from hidag.cli.data_source import parse_drop, parse_missing
 from hidag.exceptions import SettingError
 from hidag.results import load
 

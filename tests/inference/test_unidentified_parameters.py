@@ -14,7 +14,7 @@ from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Terms
 from hidag.metrics import evaluate, match_latents
 from hidag.reporting.findings import describe_findings
-from hidag.reporting.model_description import describe_loadings
+from hidag.reporting.fit_description import describe_loadings
 from hidag.reporting.panels import bootstrap_panel
 from hidag.reporting.report import fit_variables
 

@@ -10,8 +10,12 @@ from hidag import DCRL, Knowledge, fit_statistics, standard_errors, validate_q
 from hidag.diagnostics.limited_information import LimitedInformation
 from hidag.fitting.information_criteria import count_parameters
 from hidag.latent import NetworkLaw, StateSpace
-from hidag.reporting.misfit import find_misfits, find_q_misfit, find_undetermined
-from hidag.reporting.panels import standard_error_panel
+from hidag.reporting.panels import (
+    find_misfits,
+    find_q_misfit,
+    find_undetermined,
+    standard_error_panel,
+)
 from hidag.simulation import Truth, simulate
 
 Q = np.repeat(np.eye(3, dtype=np.int8), 4, axis=0)

@@ -13,7 +13,7 @@ from hidag import CPDAG, DCRL
 from hidag.exceptions import FileError
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.reporting import ReportContent, Section, Table, load_content, render_report, save_content
-from hidag.reporting.graph_drawing import draw_graph
+from hidag.reporting.report import draw_graph
 from hidag.simulation import dag_from_parents, design, make_truth, random_law, simulate
 
 HOSTILE = '<script>alert("1")</script>'

@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-from functools import partial
 from importlib.metadata import entry_points
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from hidag.cli.commands import (
-    bootstrap,
-    demo,
-    diagnostics,
-    fit,
-    q_matrix,
-    report,
-    select,
-    simulation,
-    whatif,
-)
+from hidag.cli.commands import fit, model_choice, saved_fit, simulation, whatif
 from hidag.cli.console import show_error
 from hidag.cli.messages import command_style
 from hidag.exceptions import HidagError
 
-OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+FAILED, INTERRUPTED = 1, 130
 #: Entry points of groups of commands that other packages add.
 _COMMANDS = "hidag.commands"
-
-
-def _has_option(ctx: Any, option: str) -> bool:
-    """Return whether the running command has an option."""
-    command = ctx.command.commands.get(ctx.invoked_subcommand)
-    return command is None or any(option in parameter.opts for parameter in command.params)
 
 
 class _Commands(TyperGroup):
@@ -50,21 +33,24 @@ class _Commands(TyperGroup):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        with command_style(partial(_has_option, ctx)):
+        def has_option(option: str) -> bool:
+            command = self.commands.get(ctx.invoked_subcommand)
+            return command is None or any(option in parameter.opts for parameter in command.params)
+
+        with command_style(has_option):
             try:
                 return super().invoke(ctx)
             except HidagError as error:
                 show_error(error)
-                raise typer.Exit(FAILED) from None
             except MemoryError:
                 show_error(
                     "the machine has not enough memory for this; use fewer latents or rows, or "
                     "--method saem"
                 )
-                raise typer.Exit(FAILED) from None
             except KeyboardInterrupt:
                 show_error("interrupted")
                 raise typer.Exit(INTERRUPTED) from None
+            raise typer.Exit(FAILED)
 
 
 app = typer.Typer(
@@ -83,22 +69,23 @@ def _show_version(wanted: bool) -> None:
         from hidag import __version__
 
         typer.echo(f"hidag {__version__}")
-        raise typer.Exit(OK)
+        raise typer.Exit
 
 
 @app.callback()
 def _top(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Print the version and exit."
-        ),
-    ] = False,
+    version: bool = typer.Option(
+        False,
+        "--version",
+        callback=_show_version,
+        is_eager=True,
+        help="Print the version and exit.",
+    ),
 ) -> None:
     """Discrete latent causes of a table of mixed responses, and their causal graph."""
 
 
-for _module in (fit, select, simulation, q_matrix, report, diagnostics, bootstrap, whatif, demo):
+for _module in (fit, model_choice, simulation, saved_fit, whatif):
     app.registered_commands += _module.app.registered_commands
 for _point in sorted(entry_points(group=_COMMANDS), key=lambda point: point.name, reverse=True):
     # A package that is not completely installed has no commands.

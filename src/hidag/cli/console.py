@@ -43,19 +43,15 @@ def say(text: str = "") -> None:
     print(clean(text).encode(encoding, errors="replace").decode(encoding))
 
 
-def show_error(message: str | Message | HidagError) -> None:
-    """Print an error on standard error."""
-    _print_on_stderr(f"hidag: {one_line(render(message))}")
+def show_error(message: str | Message | HidagError | HidagWarning, kind: str = "") -> None:
+    """Print an error, or another kind of message, on standard error."""
+    sys.stdout.flush()  # keep the order of the two streams where both reach one place
+    print(f"hidag: {kind}{one_line(render(message))}", file=sys.stderr)
 
 
 def show_warning(message: str | Message | HidagWarning) -> None:
     """Print a warning on standard error."""
-    _print_on_stderr(f"hidag: warning: {one_line(render(message))}")
-
-
-def _print_on_stderr(line: str) -> None:
-    sys.stdout.flush()  # keep the order of the two streams where both reach one place
-    print(line, file=sys.stderr)
+    show_error(message, "warning: ")
 
 
 @contextmanager
@@ -72,13 +68,17 @@ def collected_warnings() -> Iterator[list[HidagWarning]]:
             messages += [one for one in unique.values() if isinstance(one, HidagWarning)]
 
 
-def _make_bar(counter: str) -> Any:
-    """Return a progress bar on standard error with a column for a counter."""
+@contextmanager
+def _bar(counter: str) -> Iterator[Callable[..., None] | None]:
+    """Yield a function that updates a bar, which appears after a delay; None without a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    return Bar(
+    bar = Bar(
         TextColumn("{task.description}"),
         BarColumn(bar_width=12),
         TextColumn(counter),
@@ -88,54 +88,51 @@ def _make_bar(counter: str) -> Any:
         console=Console(stderr=True),
         transient=True,
     )
+    task, started, running = bar.add_task("starting", total=None, value=""), time.monotonic(), False
 
-
-@contextmanager
-def progress_bar() -> Iterator[Callable[[Progress], None] | None]:
-    """Yield an observer that draws a progress bar; None if standard error is not a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    bar = _make_bar("{task.fields[value]}")
-    task = bar.add_task("starting", total=None, value="")
-    started = time.monotonic()
-    running = False
-
-    def observe(progress: Progress) -> None:
+    def update(**fields: Any) -> None:
         nonlocal running
+        bar.update(task, **fields)
         if not running and time.monotonic() - started > _DELAY:
             bar.start()
             running = True
-        value = "" if isnan(progress.objective) else f"objective {progress.objective:,.1f}"
-        bar.update(
-            task,
-            description=f"start {progress.start + 1}/{progress.n_starts}, "
-            f"step {progress.iteration}/{progress.max_iter}",
-            total=progress.n_starts * progress.max_iter,
-            completed=progress.start * progress.max_iter + progress.iteration,
-            value=value,
-        )
 
     try:
-        yield observe
+        yield update
     finally:
         if running:
             bar.stop()
 
 
 @contextmanager
+def progress_bar() -> Iterator[Callable[[Progress], None] | None]:
+    """Yield an observer of a fit that draws a progress bar; None without a terminal."""
+    with _bar("{task.fields[value]}") as update:
+
+        def observe(progress: Progress) -> None:
+            known = not isnan(progress.objective)
+            assert update is not None
+            update(
+                description=f"start {progress.start + 1}/{progress.n_starts}, "
+                f"step {progress.iteration}/{progress.max_iter}",
+                total=progress.n_starts * progress.max_iter,
+                completed=progress.start * progress.max_iter + progress.iteration,
+                value=f"objective {progress.objective:,.1f}" if known else "",
+            )
+
+        yield observe if update else None
+
+
+@contextmanager
 def counting_bar() -> Iterator[Callable[[str, int, int], None] | None]:
     """Yield a function of (text, done, total) that draws a bar; None without a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    with _make_bar("{task.completed:.0f}/{task.total:.0f}") as bar:
-        task = bar.add_task("", total=1)
+    with _bar("{task.completed:.0f}/{task.total:.0f}") as update:
 
         def draw(text: str, n_done: int, n_all: int) -> None:
-            bar.update(task, description=text, total=n_all, completed=n_done)
+            assert update is not None
+            update(description=text, total=n_all, completed=n_done)
 
-        yield draw
+        yield draw if update else None
 
 
 @contextmanager
@@ -154,6 +151,14 @@ def status_line() -> Iterator[Callable[[str], None]]:
     finally:
         if width:
             print(f"\r{' ' * width}\r", end="", file=sys.stderr, flush=True)
+
+
+def say_columns(
+    rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), indent: str = ""
+) -> None:
+    """Print rows with aligned columns, those in ``right`` aligned on the right."""
+    for line in columns(rows, right=right):
+        say(f"{indent}{line}")
 
 
 def columns(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:

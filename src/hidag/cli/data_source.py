@@ -1,162 +1,281 @@
-"""Read the table that a command names, with its types, Q-matrix, row identifiers and weights."""
+"""Read the table that a command names, by options about its columns that a fit stores."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.cli.console import show_warning
+from hidag.cli.folders import FIT_SIGN
 from hidag.cli.messages import set_message_context
-from hidag.cli.read_options import ReadOptions, match_names, parse_drop, parse_labels, parse_missing
-from hidag.data.cells import advise_on_commas, describe_coding, is_boolean_column
-from hidag.data.readers import (
-    check_file_exists,
-    column_names,
-    find_part,
-    read_folder,
-    read_other_columns,
-    read_q,
-    read_types,
-)
-from hidag.data.rows import (
-    effective_sample_size,
-    nonempty_rows,
-    scale_to_effective_size,
-)
+from hidag.cli.options import split_known
+from hidag.data import readers
+from hidag.data.cells import CategoryLabels, advise_on_commas, describe_coding, is_boolean_column
+from hidag.data.rows import effective_sample_size, nonempty_rows, scale_to_effective_size
 from hidag.data.table import read_table
-from hidag.exceptions import Advice, DataError, FileError, SettingError
+from hidag.exceptions import Advice, DataError, FileError, Message, SettingError, suggest_name
 from hidag.formatting import join_names, plural
+from hidag.results import FitResult
 
 Array = NDArray[np.float64]
 _MAX_NAMES = 4
 
 
+@dataclass(frozen=True)
+class ReadOptions:
+    """Options about the columns of a table, as typed."""
+
+    id_column: str | None = None
+    weights_column: str | None = None
+    missing: Sequence[str] = ()
+    drop: Sequence[str] = ()
+    words: Sequence[str] = ()
+
+
+def store_options(result: FitResult, options: ReadOptions) -> FitResult:
+    """Return a fit that stores how its table was read."""
+    if options == ReadOptions():
+        return result
+    labels = parse_labels(options.words, result.item_names)
+    return replace(
+        result,
+        reading={name: value for name, value in asdict(options).items() if value},
+        answer_words={name: list(one.labels) for name, one in labels.items()},
+    )
+
+
+def read_items(
+    result: FitResult, table: Path, others: Sequence[str | None], missing: Sequence[str] | None
+) -> tuple[Any, dict[str, list[Any]]]:
+    """Return the items of a fit in a table, with its codes by default, and other columns."""
+    stored = ReadOptions(**result.reading)
+    set_message_context(items=result.item_names, weights_column=stored.weights_column)
+    return readers.read_columns(
+        table,
+        result.item_names,
+        [name for name in others if name is not None],
+        missing=parse_missing(missing or stored.missing, result.item_names),
+        labels=parse_labels(stored.words, result.item_names),
+        # Another table may lack the columns that were dropped from the fit's table.
+        leave_out=parse_drop(stored.drop, readers.column_names(table), required=False),
+    )
+
+
+def find_id_column(result: FitResult, table: Path, given: str | None) -> str | None:
+    """Return the column of row identifiers: the given one, or the fit's if the table has it."""
+    stored = ReadOptions(**result.reading).id_column
+    if given is not None or stored is None:
+        return given
+    return stored if stored in readers.column_names(table) else None
+
+
+def parse_missing(missing: Sequence[str], items: Sequence[str]) -> dict[str, list[str]]:
+    """Return the codes for missing answers by item."""
+    out: dict[str, list[str]] = {}
+    for text in missing:
+        pattern, sign, words = text.rpartition("=")
+        codes = [word.strip() for word in words.split(",") if word.strip()]
+        if not codes:
+            template = "--missing takes CODES or COLUMN=CODES, such as 99,-9, got {text!r}"
+            raise SettingError("invalid-option", template, text=text)
+        for item in match_names(pattern, items, "--missing") if sign else items:
+            out.setdefault(item, []).extend(codes)
+    return out
+
+
+def parse_labels(words: Sequence[str], items: Sequence[str]) -> dict[str, CategoryLabels]:
+    """Return the labels of categories by item."""
+    out: dict[str, CategoryLabels] = {}
+    for text in words:
+        pattern, sign, listed = text.rpartition("=")
+        ordered = "<" in listed
+        parts = tuple(part.strip() for part in listed.split("<" if ordered else ","))
+        if not sign or not pattern or len(parts) < 2:
+            template = (
+                "--words takes COLUMN=LABELS, separated by commas, or by < if they are ordered, "
+                "such as 'mood=low<middle<high', got {text!r}"
+            )
+            raise SettingError("invalid-option", template, text=text)
+        labels = CategoryLabels(parts, ordered)
+        out |= dict.fromkeys(match_names(pattern.strip(), items, "--words"), labels)
+    return out
+
+
+def parse_drop(drop: Sequence[str], columns: Sequence[str], *, required: bool = True) -> list[str]:
+    """Return the columns to leave out; each pattern must match one if ``required``."""
+    parts = (part for text in drop for part in split_known(text, lambda name: name in columns))
+    patterns = [part for part in parts if part]
+    if required:
+        for pattern in patterns:
+            match_names(pattern, columns, "--drop", "column")
+    return [name for name in columns if any(_matches(name, pattern) for pattern in patterns)]
+
+
+def match_names(pattern: str, names: Sequence[str], option: str, what: str = "item") -> list[str]:
+    """Return the names that equal or match a pattern, at least one."""
+    found = [name for name in names if _matches(name, pattern)]
+    if not found:
+        raise SettingError(
+            "unknown-name",
+            "{option} names the {what} {pattern!r}, which the table does not have",
+            {"option": option, "what": what, "pattern": pattern, "first": names[0]},
+            advice=suggest_name(pattern, names, "the first {what} is {first!r}"),
+        )
+    return found
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return name == pattern or fnmatchcase(name, pattern)
+
+
+def warn_of_ids(ids: Sequence[Any], column: str) -> None:
+    """Show warnings about row identifiers that are missing or repeated."""
+    blank = [row for row, name in enumerate(ids) if _is_blank(name)]
+    if blank:
+        template = "column {column!r} has no identifier for {rows} ({n} of {n_rows} rows)"
+        facts = {"rows": _list_rows(blank), "n": len(blank), "n_rows": len(ids)}
+        show_warning(Message("missing-ids", template, {"column": column, **facts}))
+    counts = Counter(name for name in ids if not _is_blank(name))
+    repeated = [name for name, count in counts.items() if count > 1]
+    if repeated:
+        first = repeated[0]
+        template = (
+            "column {column!r} does not identify all rows: it has {id} in {rows} ({n} of {n_ids} "
+            "identifiers {occur} more than once)"
+        )
+        facts = {
+            "column": column,
+            "id": repr(first) if isinstance(first, str) else str(first),
+            "rows": _list_rows([row for row, name in enumerate(ids) if name == first]),
+            "n": len(repeated),
+            "n_ids": len(counts),
+            "occur": "occurs" if len(repeated) == 1 else "occur",
+        }
+        show_warning(Message("repeated-ids", template, facts))
+
+
+def _is_blank(name: Any) -> bool:
+    return name is None or name != name or (isinstance(name, str) and not name.strip())
+
+
+def _list_rows(rows: Sequence[int]) -> str:
+    """Return the first rows, counted from 1 without the header."""
+    if len(rows) == 1:
+        return f"row {rows[0] + 1}"
+    more = f" and {len(rows) - 2} more" if len(rows) > 2 else ""
+    glue = ", " if more else " and "
+    return f"rows {rows[0] + 1}{glue}{rows[1] + 1}{more}"
+
+
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A table with the information that belongs to it.
-
-    Attributes
-    ----------
-    table : pyarrow.Table
-    types : mapping from item to type, or None
-    q : pyarrow.Table or None
-    title : str
-    files : tuple of Path
-        All files that were read, none of which may be overwritten.
-    notes : tuple of str
-        Conversions, and files that were used without an option.
-    ids : tuple or None
-        Row identifiers, if the user named their column.
-    weights : ndarray or None
-        Row weights, if the user named their column.
-    """
+    """A table with the information that belongs to it."""
 
     table: Any
-    types: Mapping[str, str] | None
+    family: str | Mapping[str, str]  # the estimator's setting
     q: Any
     title: str
-    files: tuple[Path, ...]
-    notes: tuple[str, ...]
-    ids: tuple[Any, ...] | None = None
-    weights: Any = None
+    files: tuple[Path, ...]  # all that were read, none of which may be overwritten
+    notes: tuple[str, ...]  # conversions, and files that were used without an option
+    ids: tuple[Any, ...] | None  # if the user named their column, as for the weights
+    weights: Array | None
 
 
 def read_source(
     path: Path,
-    types: Path | None,
-    q: Path | None,
+    types: Path | None = None,
+    q: Path | None = None,
     *,
-    use_folder_types: bool = True,
+    family: Sequence[str] | None = (),
     use_folder_q: bool = True,
     optional_q: bool = True,
     reading: ReadOptions | None = None,
 ) -> Source:
     """Return the table at a path; files that the user names take precedence over its folder.
 
-    ``optional_q=False`` is for commands that need a Q-matrix.
+    ``family`` has the values of --family. ``optional_q=False`` is for commands that need a
+    Q-matrix.
     """
     options = reading or ReadOptions()
-    place = _check_path(path)
+    # A path with a suffix was meant as a file.
+    place = readers.check_file_exists(path) if path.suffix and not path.exists() else path
+    if place.exists() and not place.is_file() and not place.is_dir():
+        raise FileError("odd-path", "{path} is neither a file nor a folder", path=path)
     others = tuple(n for n in (options.id_column, options.weights_column) if n is not None)
-    names = column_names(place)
+    names = readers.column_names(place)
     dropped = parse_drop(options.drop, names)
     leave_out = (*others, *(name for name in dropped if name not in others))
     left = [name for name in names if name not in leave_out]
     codes, labels = parse_missing(options.missing, left), parse_labels(options.words, left)
     folder_q = use_folder_q and q is None
     set_message_context(items=tuple(names))
-    columns, notes = read_other_columns(path, others, dropped) if others else ({}, ())
-    found = read_folder(place, leave_out=leave_out, missing=codes, labels=labels, with_q=folder_q)
+    columns, notes = readers.read_other_columns(path, others, dropped) if others else ({}, ())
+    found = readers.read_folder(
+        place, leave_out=leave_out, missing=codes, labels=labels, with_q=folder_q
+    )
     items = tuple(found.table.column_names)
     set_message_context(items=items)
     if not items:
         raise DataError(
             "no-items-left",
             "{path} must have columns that are items, but all {n} of its columns are left out",
+            {"path": path, "n": len(leave_out)},
             advice="name fewer columns with --drop, --id and --weights",
-            path=path,
-            n=len(leave_out),
         )
-    ids = None if options.id_column is None else tuple(columns[options.id_column])
     weights = read_weights(columns, options.weights_column, found.table)
-    families, about_types = found.types, ""
+    families, all_notes = found.types, [*found.notes, *notes]
+    if weights is not None:
+        all_notes.append(
+            f"weights from column {options.weights_column}: "
+            f"{plural(int((weights > 0).sum()), 'row')}, effective sample size "
+            f"{weights.sum():,.0f}"
+        )
+    if booleans := boolean_columns(found.table):
+        shown = join_names(booleans, limit=_MAX_NAMES)
+        all_notes.append(f"yes or true is read as 1 and no or false as 0 in {shown}")
+    for one in dict.fromkeys(labels.values()):
+        shown = join_names([n for n in items if labels.get(n) == one], limit=_MAX_NAMES)
+        all_notes.append(f"{describe_coding(one.labels)} in {shown}")
     if types is not None:
-        families = read_types(check_file_exists(types), items, leave_out)
-    elif families is not None and use_folder_types:
-        about_types = f"types from {path / 'types.csv'}"
+        families = readers.read_types(readers.check_file_exists(types), items, leave_out)
+    elif families is not None and all("=" in word for word in family or ()):
+        all_notes.append(f"types from {path / 'types.csv'}")
     elif families is not None:
-        families = None
-        about_types = f"{path / 'types.csv'} ignored, as --family names a type for all items"
+        families, ignored = None, path / "types.csv"
+        all_notes.append(f"{ignored} ignored, as --family names a type for all items")
     if labels:
         families = {name: one.family for name, one in labels.items()} | dict(families or {})
-    about_q = ""
     if found.q is not None:
-        about_q = f"Q-matrix from {path / 'q.csv'}"
-        about_q += " (ignore it with --no-q)" if optional_q else ""
-    coded = (
-        f"{describe_coding(one.labels)} in "
-        f"{join_names([n for n in items if labels.get(n) == one], limit=_MAX_NAMES)}"
-        for one in dict.fromkeys(labels.values())
-    )
-    files = [path] if path.is_file() else _files_in(path, with_q=folder_q)
-    all_notes = (
-        *found.notes,
-        *notes,
-        "" if weights is None else describe_weights(weights, options.weights_column or ""),
-        _describe_booleans(boolean_columns(found.table)),
-        *coded,
-        about_types,
-        about_q,
-    )
+        how_to_ignore = " (ignore it with --no-q)" if optional_q else ""
+        all_notes.append(f"Q-matrix from {path / 'q.csv'}{how_to_ignore}")
     return Source(
         table=found.table,
-        types=families,
-        q=found.q if q is None else read_q(check_file_exists(q), leave_out),
+        family=_choose_families(family or (), families, items),
+        q=found.q if q is None else readers.read_q(readers.check_file_exists(q), leave_out),
         title=found.title,
-        files=(*files, *(file for file in (types, q) if file is not None)),
-        notes=tuple(note for note in all_notes if note),
-        ids=ids,
+        files=(*files_read(path, folder_q), *(file for file in (types, q) if file is not None)),
+        notes=tuple(all_notes),
+        ids=None if options.id_column is None else tuple(columns[options.id_column]),
         weights=weights,
     )
 
 
-def _check_path(path: Path) -> Path:
-    if not path.exists() and path.suffix:
-        # A path with a suffix was meant as a file.
-        return check_file_exists(path)
-    if path.exists() and not path.is_file() and not path.is_dir():
-        raise FileError("odd-path", "{path} is neither a file nor a folder", path=path)
-    return path
-
-
-def _files_in(folder: Path, *, with_q: bool) -> list[Path]:
+def files_read(path: Path, with_q: bool = True) -> list[Path]:
+    """Return the files that a command reads at a path: itself, or those in its folder."""
+    if not path.is_dir():
+        return [path]
     stems = ("responses", "types", "q") if with_q else ("responses", "types")
-    parts = (find_part(folder, stem) for stem in stems)
-    return [file for file in parts if file is not None]
+    parts = [readers.find_part(path, stem) for stem in stems]
+    if parts[0] is None:
+        return [path / FIT_SIGN]
+    return [part for part in parts if part is not None]
 
 
 def boolean_columns(table: Any) -> list[str]:
@@ -173,28 +292,12 @@ def boolean_columns(table: Any) -> list[str]:
     return [name for name, column in pairs if is_boolean(column)]
 
 
-def _describe_booleans(names: Sequence[str]) -> str:
-    if not names:
-        return ""
-    shown = join_names(names, limit=_MAX_NAMES)
-    return f"yes or true is read as 1 and no or false as 0 in {shown}"
-
-
-# Weights.
-
-
 def read_weights(
     columns: Mapping[str, Sequence[Any]], name: str | None, items: Any
 ) -> Array | None:
     """Return the weights in a column, scaled to the effective sample size; None without a name.
 
-    Parameters
-    ----------
-    columns : mapping from str to sequence
-        Columns that are not items.
-    name : str or None
-    items : pyarrow.Table
-        The items; rows without any response get the weight 0.
+    Rows without any response in the table of items get the weight 0.
     """
     if name is None:
         return None
@@ -206,24 +309,12 @@ def read_weights(
     return scale_survey_weights(columns[name], name, nonempty)
 
 
-def choose_kind_of_errors(weights: Array | None) -> str:
-    """Return the kind of standard errors: robust ones for survey weights, which are no counts."""
-    return "louis" if weights is None else "sandwich"
-
-
 def scale_survey_weights(cells: Sequence[Any], name: str, nonempty: NDArray[np.bool_]) -> Array:
     """Return survey weights scaled to the effective sample size (Kish 1965), shape (N,).
 
-    Parameters
-    ----------
-    cells : sequence, length N
-        Of the column; 0 excludes a row.
-    name : str
-        Of the column.
-    nonempty : ndarray of bool, shape (N,)
-        Rows with a response.
+    Cells are numbers, 0 to exclude a row; ``nonempty`` are the rows with a response.
     """
-    weights = np.array(parse_numbers(cells, name), dtype=np.float64)
+    weights = _parse_weights(cells, name)
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(bad):
         raise DataError(
@@ -242,8 +333,7 @@ def scale_survey_weights(cells: Sequence[Any], name: str, nonempty: NDArray[np.b
         raise DataError(
             "too-few-weights",
             "column {column!r} must have weights above zero in at least 2 rows{which}",
-            column=name,
-            which="" if nonempty.all() else " that have a response",
+            {"column": name, "which": "" if nonempty.all() else " that have a response"},
         )
     if effective_sample_size(weights) < 2:
         heaviest = int(weights.argmax())
@@ -260,7 +350,7 @@ def scale_survey_weights(cells: Sequence[Any], name: str, nonempty: NDArray[np.b
     return scale_to_effective_size(weights)
 
 
-def parse_numbers(cells: Sequence[Any], name: str) -> list[float]:
+def _parse_weights(cells: Sequence[Any], name: str) -> Array:
     """Return the cells of a column as numbers; none may be empty."""
     numbers = []
     bad = []
@@ -269,54 +359,29 @@ def parse_numbers(cells: Sequence[Any], name: str) -> list[float]:
             numbers.append(float(cell))
         except (TypeError, ValueError):
             bad.append(row)
-    if bad:
-        first = cells[bad[0]]
-        about_commas = advise_on_commas(first.strip(), cells) if isinstance(first, str) else ""
-        advice = about_commas or "fill it in, or use 0 to exclude a row"
-        raise DataError(
-            "weight-not-a-number",
-            "column {column!r} must hold a number in every row, but it has {content} in row {row} "
-            "below the names ({n} of {n_rows} rows)",
-            advice=Advice("", "{advice}", {"advice": advice}),
-            column=name,
-            content="nothing" if first is None or first == "" else repr(first),
-            row=bad[0] + 1,
-            n=len(bad),
-            n_rows=len(cells),
-        )
-    return numbers
-
-
-def describe_weights(weights: Array, name: str) -> str:
-    """Return a note about the weights of a fit."""
-    return (
-        f"weights from column {name}: {plural(int((weights > 0).sum()), 'row')}, effective sample "
-        f"size {weights.sum():,.0f}"
+    if not bad:
+        return np.array(numbers, dtype=np.float64)
+    first = cells[bad[0]]
+    about_commas = advise_on_commas(first.strip(), cells) if isinstance(first, str) else ""
+    advice = about_commas or "fill it in, or use 0 to exclude a row"
+    raise DataError(
+        "weight-not-a-number",
+        "column {column!r} must hold a number in every row, but it has {content} in row {row} "
+        "below the names ({n} of {n_rows} rows)",
+        advice=Advice("", "{advice}", {"advice": advice}),
+        column=name,
+        content="nothing" if first is None or first == "" else repr(first),
+        row=bad[0] + 1,
+        n=len(bad),
+        n_rows=len(cells),
     )
 
 
-# Families.
-
-
-def families_for_all(given: Sequence[str]) -> list[str]:
-    """Return the values of --family that are for all items."""
-    return [word for word in given if "=" not in word]
-
-
-def choose_families(
+def _choose_families(
     given: Sequence[str], types: Mapping[str, str] | None, items: Sequence[str]
 ) -> str | dict[str, str]:
-    """Return the estimator's setting `family`.
-
-    Parameters
-    ----------
-    given : sequence of str
-        Values of --family: a type for all other items, or PATTERN=TYPE.
-    types : mapping from item to type, or None
-        From types.csv; patterns take precedence.
-    items : sequence of str
-    """
-    general = families_for_all(given)
+    """Return the estimator's setting `family` from --family and types.csv; patterns come first."""
+    general = [word for word in given if "=" not in word]
     if len(general) > 1:
         raise SettingError(
             "several-types-for-all",
@@ -324,12 +389,12 @@ def choose_families(
             advice="use --family ITEM=TYPE for single items",
             types=", ".join(general),
         )
+    if general and not types and len(given) == 1:
+        return general[0]
     out = dict.fromkeys(items, general[0]) if general else {}
     out |= dict(types or {})
     for word in given:
         if "=" in word:
             pattern, _, family = word.rpartition("=")
             out |= dict.fromkeys(match_names(pattern, items, "--family"), family)
-    if general and not types and len(given) == 1:
-        return general[0]
     return out or "auto"

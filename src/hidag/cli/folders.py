@@ -16,35 +16,28 @@ Writer = Callable[[Path], object]
 
 #: The file that identifies the folder of a fit.
 FIT_SIGN = "result.npz"
+#: Files of a fit; the last one marks a complete folder.
+FIT_FILES = (
+    "q.csv", "loadings.csv", "latent_law.csv", "latent_tables.csv", "graph.json", "graph.dot",
+    "posterior.csv", "trace.csv", "q.png", "graph.png", "report.json", "report.html", FIT_SIGN,
+)  # fmt: skip
+#: Files of `hidag bootstrap`, beside those of the fit; the last one identifies the others.
+BOOTSTRAP_FILES = (
+    "edge_support.csv", "q_support.csv", "intervals.csv", "law_intervals.csv",
+    "effect_intervals.csv", "bootstrap.npz",
+)  # fmt: skip
+#: Folder of the refits, so that a bootstrap can be resumed.
+RESAMPLES = "resamples"
 _STAGE = ".hidag-part-"
 
 
 def check_folder(
-    folder: Path,
-    names: Iterable[str],
-    inputs: Iterable[Path | None] = (),
-    *,
-    sign: str | None = None,
+    folder: Path, names: Iterable[str], inputs: Iterable[Path] = (), *, sign: str | None = None
 ) -> None:
     """Check, before any long computation, that files can be written into a folder.
 
-    A folder that does not exist is not created yet.
-
-    Parameters
-    ----------
-    folder : Path
-    names : iterable of str
-        Files that may be written.
-    inputs : iterable of Path or None
-        Files that the command reads and must not overwrite.
-    sign : str, optional
-        The file that identifies a folder of an earlier run. Without it in the folder, existing
-        files with these names are not overwritten.
-
-    Raises
-    ------
-    FileError
-        If the folder cannot be written to, or a file would be overwritten.
+    A folder that does not exist is not created yet. Files that the command reads are not
+    overwritten, and others only if the folder has the ``sign`` of an earlier run.
     """
     created = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
@@ -58,62 +51,49 @@ def check_folder(
                     path.rmdir()
     except OSError as error:
         raise _cannot_write(folder, error) from error
-    read = [path for path in inputs if path is not None]
+    read = list(inputs)
     for name in names:
         target = (folder / name).resolve()
         if is_one_of(target, read):
-            raise FileError(
-                "overwrites-input",
-                "the results would overwrite {path}, which this command reads",
-                advice="choose another folder with --out",
-                path=folder / name,
-            )
+            raise overwrite_error("overwrites-input", folder / name, "this command reads")
         if target.is_dir():
-            raise FileError(
-                "is-folder",
-                "cannot write {path}: there is a folder of that name",
-                path=folder / name,
-            )
+            template = "cannot write {path}: there is a folder of that name"
+            raise FileError("is-folder", template, path=folder / name)
         if sign is not None and target.exists() and not (folder / sign).exists():
-            raise FileError(
-                "overwrites-other-file",
-                "the results would overwrite {path}, which no earlier run has written",
-                advice="choose another folder with --out",
-                path=folder / name,
-            )
+            origin = "no earlier run has written"
+            raise overwrite_error("overwrites-other-file", folder / name, origin)
+
+
+def overwrite_error(code: str, path: Path, origin: str, kind: str = "folder") -> FileError:
+    """Return the error that results would overwrite a file, with advice to choose another place."""
+    advice = f"choose another {kind} with --out"
+    template = "the results would overwrite {path}, which {origin}"
+    return FileError(code, template, advice=advice, path=path, origin=origin)
 
 
 def _cannot_write(folder: Path, error: OSError) -> FileError:
     return FileError(
         "cannot-write-folder",
         "cannot write into the folder {folder}: {reason}",
+        {"folder": folder, "reason": error.strerror or error},
         advice="choose another one with --out",
-        folder=folder,
-        reason=error.strerror or error,
     )
 
 
 def is_one_of(target: Path, files: Iterable[Path]) -> bool:
     """Return whether a path leads to one of these files, also through links."""
-    for file in files:
-        if target.resolve() == file.resolve():
-            return True
-        if target.exists() and file.exists() and target.samefile(file):
-            return True
-    return False
+    return any(
+        target.resolve() == file.resolve()
+        or (target.exists() and file.exists() and target.samefile(file))
+        for file in files
+    )
 
 
-def fill_folder(folder: Path, files: Mapping[str, Writer], known: Iterable[str]) -> list[Path]:
-    """Write files into a temporary folder, move them to their folder and return their paths.
+def fill_folder(folder: Path, files: Mapping[str, Writer], known: Iterable[str]) -> None:
+    """Write files into a temporary folder and move them to their folder, created if needed.
 
-    Parameters
-    ----------
-    folder : Path
-        Created if needed.
-    files : mapping from name to writer
-        Moved in this order, so that the last one marks a complete folder.
-    known : iterable of str
-        Files that an earlier run may have left; those not written now are removed.
+    They are moved in their order, so that the last one marks a complete folder. Of the known files,
+    which an earlier run may have left, those not written now are removed.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -130,4 +110,3 @@ def fill_folder(folder: Path, files: Mapping[str, Writer], known: Iterable[str])
             shutil.rmtree(stage, ignore_errors=True)
     except OSError as error:
         raise _cannot_write(folder, error) from error
-    return [folder / name for name in files]

@@ -83,20 +83,13 @@ _NUMBER_AT_END, _AFTER_SEPARATOR = re.compile(r"\d+\Z"), re.compile(r"(?<=[_.\- 
 
 @dataclass(frozen=True)
 class CommandLineStyle(Style):
-    """Settings as options, and advice as the options to add to the command.
+    """Settings as options, and advice as the options to add to the command."""
 
-    Attributes
-    ----------
-    items : tuple of str
-        All items of the table, so that options can name several of them by a pattern.
-    weights_column : str or None
-        The column of weights that the fit used.
-    has_option : function of an option
-        Whether the running command has it.
-    """
-
+    #: All items of the table, so that options can name several of them by a pattern.
     items: tuple[str, ...] = ()
+    #: The column of weights that the fit used.
     weights_column: str | None = None
+    #: Whether the running command has an option.
     has_option: Callable[[str], bool] = lambda option: True
 
     def setting(self, setting: Setting) -> str:

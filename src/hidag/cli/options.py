@@ -1,10 +1,13 @@
-"""Options and arguments that several commands share, and functions that parse them."""
+"""Options and arguments of the commands, and functions that parse them.
+
+Options that several commands share are annotated types; those of one command are default values.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,94 +16,71 @@ from hidag.exceptions import SettingError, invalid_setting
 #: Panels of `--help` for options beyond the most common ones.
 ITEMS, GRAPH, ESTIMATION, OUTPUT = "Items and Q", "Latents and graph", "Estimation", "Output"
 
+
+def option(
+    default: Any,
+    text: str,
+    *names: str,
+    panel: str | None = None,
+    shown: str | bool = True,
+    least: int | None = None,
+) -> Any:
+    """Return an option with its help text; by default it has the name of the parameter.
+
+    ``default`` is an ellipsis in annotated types; ``shown`` describes it in the help, where None
+    and False do not appear.
+    """
+    shown = shown if default is not None or shown is not True else False
+    return typer.Option(
+        default, *names, help=text, show_default=shown, rich_help_panel=panel, min=least
+    )
+
+
 FitFile = Annotated[Path, typer.Argument(help="result.npz, or the folder that holds it.")]
-IdColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--id",
-        help="Column of row identifiers, which is not an item; output files with a line per row "
-        "contain it.",
-        show_default="no such column",
-        rich_help_panel=ITEMS,
-    ),
-]
-WeightsColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--weights",
-        help="Column of row weights, such as survey weights, which is not an item. They are scaled "
-        "to add up to the effective sample size.",
-        show_default="equal weights",
-        rich_help_panel=ITEMS,
-    ),
-]
-MissingCodes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--missing",
-        help="Codes for missing answers, separated by commas (99,-9), or COLUMN=CODES for a column "
-        "or a pattern; may be given several times.",
-        show_default="empty cells and NA",
-        rich_help_panel=ITEMS,
-    ),
-]
-Words = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--words",
-        help="Labels of categories, COLUMN=LABELS for a column or a pattern: separated by < if "
-        "they are ordered ('q*=never<often<always'), by commas if not (region=north,south). May "
-        "be given several times.",
-        show_default=False,
-        rich_help_panel=ITEMS,
-    ),
+_IDS = (
+    "Column of row identifiers, which is not an item; output files with a line per row contain it."
+)
+_WEIGHTS = (
+    "Column of row weights, such as survey weights, which is not an item. They are scaled to add "
+    "up to the effective sample size."
+)
+_CODES = (
+    "Codes for missing answers, separated by commas (99,-9), or COLUMN=CODES for a column or a "
+    "pattern; may be given several times."
+)
+_LABELS = (
+    "Labels of categories, COLUMN=LABELS for a column or a pattern: separated by < if they are "
+    "ordered ('q*=never<often<always'), by commas if not (region=north,south). May be given "
+    "several times."
+)
+_DROPPED = (
+    "Columns to leave out, separated by commas, or patterns such as 'note_*'; the second of two "
+    "columns named 'score' is 'score#2'. May be given several times."
+)
+Name = str | None
+Texts = list[str] | None
+File = Path | None
+IdColumn = Annotated[Name, option(..., _IDS, "--id", panel=ITEMS, shown="no such column")]
+WeightsColumn = Annotated[Name, option(..., _WEIGHTS, panel=ITEMS, shown="equal weights")]
+MissingCodes = Annotated[Texts, option(..., _CODES, panel=ITEMS, shown="empty cells and NA")]
+Words = Annotated[Texts, option(..., _LABELS, panel=ITEMS, shown=False)]
+DroppedColumns = Annotated[Texts, option(..., _DROPPED, panel=ITEMS, shown=False)]
+Types = Annotated[
+    File, option(..., "CSV with the columns item and type.", panel=ITEMS, shown=False)
 ]
 MissingAgain = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--missing",
-        help="Codes for missing answers, as in `hidag fit`.",
-        show_default="those of the fit",
-    ),
-]
-DroppedColumns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--drop",
-        help="Columns to leave out, separated by commas, or patterns such as 'note_*'; the second "
-        "of two columns named 'score' is 'score#2'. May be given several times.",
-        show_default=False,
-        rich_help_panel=ITEMS,
-    ),
+    Texts, option(..., "Codes for missing answers, as in `hidag fit`.", shown="those of the fit")
 ]
 IdAgain = Annotated[
-    str | None,
-    typer.Option(
-        "--id",
-        help="Column of row identifiers.",
-        show_default="that of the fit, or row numbers",
-    ),
+    Name, option(..., "Column of row identifiers.", "--id", shown="that of the fit, or row numbers")
 ]
-Types = Annotated[
-    Path | None,
-    typer.Option(
-        help="CSV with the columns item and type.", show_default=False, rich_help_panel=ITEMS
-    ),
-]
-Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
+Seed = Annotated[int, option(..., "The same seed gives the same result.", least=0)]
 Jobs = Annotated[
-    int,
-    typer.Option(
-        help="Threads, which do not change the result; -1: all.", rich_help_panel=ESTIMATION
-    ),
+    int, option(..., "Threads, which do not change the result; -1: all.", panel=ESTIMATION)
 ]
-NoPlots = Annotated[
-    bool, typer.Option("--no-plots", help="Draw no figures.", rich_help_panel=OUTPUT)
-]
-NumbersFile = Annotated[
-    Path | None, typer.Option(help="CSV file for the results.", show_default=False)
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+NoPlots = Annotated[bool, option(..., "Draw no figures.", "--no-plots", panel=OUTPUT)]
+NumbersFile = Annotated[File, option(..., "CSV file for the results.", shown=False)]
+Json = Annotated[bool, option(..., "Print JSON instead of text.", "--json")]
 
 
 def parse_levels(text: str) -> int | list[int]:
@@ -148,10 +128,8 @@ def parse_range(text: str | None) -> tuple[int, ...] | None:
 
 def parse_strengths(text: str | None) -> tuple[float | None, ...]:
     """Return penalty strengths separated by commas; "auto" (None) estimates the strength."""
-    if text is None:
-        return (None,)
+    words = [word.strip().lower() for word in ("auto" if text is None else text).split(",")]
     try:
-        words = [word.strip().lower() for word in text.split(",")]
         return tuple(None if word == "auto" else float(word) for word in words)
     except ValueError:
         expected = "numbers or auto, separated by commas"
@@ -159,14 +137,7 @@ def parse_strengths(text: str | None) -> tuple[float | None, ...]:
 
 
 def split_known(text: str, known: Callable[[str], bool]) -> list[str]:
-    """Return the parts of a text between commas, except commas inside of a known name.
-
-    Parameters
-    ----------
-    text : str
-    known : function of a part
-        Whether a part with commas is a name. The longest parts are tried first.
-    """
+    """Return the parts of a text between commas; the longest known parts may contain commas."""
     pieces = text.split(",")
     out = []
     start = 0
@@ -179,58 +150,44 @@ def split_known(text: str, known: Callable[[str], bool]) -> list[str]:
     return out
 
 
-def parse_pairs(texts: Sequence[str], option: str, names: Collection[str]) -> dict[str, str]:
-    """Return the values in options such as Z1=1 or Z1=1,Z2=0 by name.
+def _split_at(
+    sign: str, texts: Sequence[str], known: Callable[[str], bool], option: str, form: str
+) -> Iterator[tuple[str, str]]:
+    """Yield what is left and right of the last sign in each part of some texts."""
+    for text in texts:
+        for part in split_known(text, known):
+            left, found, right = (word.strip() for word in part.rpartition(sign))
+            if not found or not left or not right or (sign == "->" and sign in left):
+                raise SettingError(
+                    "invalid-option",
+                    "{option} takes {form}, got {part!r}",
+                    {"option": option, "form": form, "part": part},
+                )
+            yield left, right
 
-    Parameters
-    ----------
-    texts : sequence of str
-    option : str
-    names : collection of str
-        Known names, which may contain commas.
-    """
+
+def parse_pairs(texts: Sequence[str], option: str, names: Collection[str]) -> dict[str, str]:
+    """Return the values in options such as Z1=1,Z2=0 by name; known names may contain commas."""
 
     def known(part: str) -> bool:
         return part.rpartition("=")[0].strip() in names
 
     out: dict[str, str] = {}
-    for text in texts:
-        for part in split_known(text, known):
-            name, sign, value = (word.strip() for word in part.rpartition("="))
-            if not sign or not name or not value:
-                raise SettingError(
-                    "invalid-option",
-                    "{option} takes NAME=VALUE, such as Z1=1, got {part!r}",
-                    option=option,
-                    part=part,
-                )
-            if name in out:
-                raise SettingError(
-                    "repeated-name", "{option} names {name} twice", option=option, name=name
-                )
-            out[name] = value
+    for name, value in _split_at("=", texts, known, option, "NAME=VALUE, such as Z1=1"):
+        if name in out:
+            template = "{option} names {name} twice"
+            raise SettingError("repeated-name", template, option=option, name=name)
+        out[name] = value
     return out
 
 
 def parse_arrows(
     texts: Sequence[str], option: str, names: Collection[str]
 ) -> list[tuple[str, str]]:
-    """Return the pairs of cause and effect in options such as A->B or A->B,B->C."""
+    """Return the pairs of cause and effect in options such as A->B,B->C."""
 
     def known(part: str) -> bool:
         ends = [end.strip() for end in part.split("->")]
         return len(ends) == 2 and all(end in names for end in ends)
 
-    out = []
-    for text in texts:
-        for part in split_known(text, known):
-            cause, arrow, effect = (word.strip() for word in part.partition("->"))
-            if not arrow or not cause or not effect or "->" in effect:
-                raise SettingError(
-                    "invalid-option",
-                    "{option} takes CAUSE->EFFECT, such as 'Z1->Z2', got {part!r}",
-                    option=option,
-                    part=part,
-                )
-            out.append((cause, effect))
-    return out
+    return list(_split_at("->", texts, known, option, "CAUSE->EFFECT, such as 'Z1->Z2'"))

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hidag.cli.console import say
-from hidag.cli.folders import FIT_SIGN, Writer, is_one_of
+from hidag.cli.data_source import files_read
+from hidag.cli.folders import (
+    BOOTSTRAP_FILES,
+    FIT_FILES,
+    FIT_SIGN,
+    RESAMPLES,
+    Writer,
+    is_one_of,
+    overwrite_error,
+)
 from hidag.cli.messages import render
-from hidag.data.readers import find_part
 from hidag.diagnostics.goodness_of_fit import CHECK_COLUMNS
 from hidag.diagnostics.item_fit import COLUMNS as ITEM_COLUMNS
 from hidag.diagnostics.pair_residuals import COLUMNS as PAIR_COLUMNS
@@ -25,41 +32,21 @@ from hidag.formatting import plural
 from hidag.inference.bootstrap import remove_refits
 from hidag.inference.result_tables import Table
 from hidag.latent.laws import NetworkLaw
-from hidag.plotting.figure import render_png, size_of_graph, size_of_q
+from hidag.plotting.figure import Size, render_png, size_of_graph, size_of_q
 from hidag.plotting.graph import plot_graph
 from hidag.plotting.q_matrix import plot_q
 from hidag.reporting.content import ReportContent, save_content
+from hidag.reporting.fit_description import all_binary
 from hidag.reporting.html_page import write_page
-from hidag.reporting.model_description import all_binary
 from hidag.reporting.report import render_report
 from hidag.results import FitResult, load, without_nan
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: Joint states up to which latent_law.csv is written.
 LISTED_STATES = 1 << 12
 
-#: Files of a fit; the last one marks a complete folder.
-FIT_FILES = (
-    "q.csv",
-    "loadings.csv",
-    "latent_law.csv",
-    "latent_tables.csv",
-    "graph.json",
-    "graph.dot",
-    "posterior.csv",
-    "trace.csv",
-    "q.png",
-    "graph.png",
-    "report.json",
-    "report.html",
-    FIT_SIGN,
-)
-#: Files of `hidag bootstrap`, beside those of the fit; the last one identifies the others.
-BOOTSTRAP_FILES = (
-    "edge_support.csv", "q_support.csv", "intervals.csv", "law_intervals.csv",
-    "effect_intervals.csv", "bootstrap.npz",
-)  # fmt: skip
-#: Folder of the refits, so that a bootstrap can be resumed.
-RESAMPLES = "resamples"
 #: Files of `hidag goodness` with their columns, which identify them.
 GOODNESS_FILES = {
     "pairs.csv": PAIR_COLUMNS,
@@ -71,22 +58,16 @@ GOODNESS_FILES = {
 
 def load_result(path: Path) -> FitResult:
     """Return the fit in a file, or in the folder that holds its result.npz."""
-    if path.is_dir() and not (path / FIT_SIGN).exists():
+    file = path / FIT_SIGN if path.is_dir() else path
+    if not file.exists():
+        folder = "the folder {path} holds no fit ({file})"
         raise FileError(
             "no-fit",
-            "the folder {path} holds no fit ({file})",
+            folder if path.is_dir() else "there is no fit {path}",
+            {"path": path, "file": FIT_SIGN},
             advice="give a folder that hidag fit --out wrote",
-            path=path,
-            file=FIT_SIGN,
         )
-    if not path.exists():
-        raise FileError(
-            "no-fit",
-            "there is no fit {path}",
-            advice="give a folder that hidag fit --out wrote",
-            path=path,
-        )
-    return load(path / FIT_SIGN if path.is_dir() else path)
+    return load(file)
 
 
 def write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
@@ -104,15 +85,20 @@ def format_cell(cell: Any) -> Any:
     return "" if np.isnan(cell) else f"{float(cell):.10g}"
 
 
-def write_table(path: Path, table: Table) -> None:
-    """Write a table of results as CSV."""
-    write_csv(path, table.columns, table.rows)
+def csv_writer(header: Iterable[str], rows: Iterable[Iterable[object]]) -> Writer:
+    """Return a writer of a CSV file."""
+    return lambda path: write_csv(path, header, rows)
 
 
 def write_dicts(rows: Sequence[Mapping[str, object]], names: Sequence[str] = ()) -> Writer:
     """Return a writer of rows as CSV, with the columns of the first row by default."""
     header = tuple(names or rows[0])
-    return lambda path: write_csv(path, header, ([row.get(n, "") for n in header] for row in rows))
+    return csv_writer(header, ([row.get(name, "") for name in header] for row in rows))
+
+
+def png_writer(draw: Callable[[Axes], object], size: Size, *, fill: bool = False) -> Writer:
+    """Return a writer of a figure."""
+    return lambda path: path.write_bytes(render_png(draw, size, fill=fill))
 
 
 def save_file(path: Path, write: Writer) -> None:
@@ -120,17 +106,13 @@ def save_file(path: Path, write: Writer) -> None:
     try:
         write(path)
     except OSError as error:
-        raise FileError(
-            "cannot-write-file",
-            "cannot write {path}: {reason}",
-            path=path,
-            reason=error.strerror or error,
-        ) from error
+        template, reason = "cannot write {path}: {reason}", error.strerror or error
+        raise FileError("cannot-write-file", template, path=path, reason=reason) from error
 
 
 def save_table(path: Path, table: Table) -> None:
     """Write a table of results into a file that the user named."""
-    save_file(path, partial(write_table, table=table))
+    save_file(path, csv_writer(table.columns, table.rows))
 
 
 def present_table(table: Table, out: Path | None, printed: str | list[dict[str, Any]]) -> None:
@@ -142,7 +124,12 @@ def present_table(table: Table, out: Path | None, printed: str | list[dict[str, 
         if out is not None:
             say(f"\nwrote {plural(len(table), 'row')} into {out}")
     else:
-        say(json.dumps(without_nan(printed), indent=1))
+        say_json(printed)
+
+
+def say_json(content: Any) -> None:
+    """Print results as JSON, null for NaN."""
+    say(json.dumps(without_nan(content), indent=1))
 
 
 def fit_files(
@@ -153,56 +140,34 @@ def fit_files(
 ) -> dict[str, Writer]:
     """Return a writer for each file of a fit, in the order of `FIT_FILES`.
 
-    Parameters
-    ----------
-    result : FitResult
-    values : ndarray, shape (N, J)
-        Rows whose posterior probabilities are written.
-    content : ReportContent
-        Contents of the report; its ``plots`` also decides about the figures.
-    ids : sequence, length N, optional
-        Row identifiers; row numbers by default.
+    ``values`` are the rows of posterior.csv, with ``ids`` in place of row numbers; ``content``
+    also decides about the figures.
     """
-    latents, q = list(result.latent_names), result.q_matrix
+    latents, q, law, graph = list(result.latent_names), result.q_matrix, result.law, result.graph
+    q_rows = ([name, *q[j].tolist()] for j, name in enumerate(result.item_names))
+    trace = ([i + 1, *map(float, row)] for i, row in enumerate(result.trace))
     writers: dict[str, Writer] = {
-        "q.csv": lambda path: write_csv(
-            path,
-            ["item", *latents],
-            ([name, *q[j].tolist()] for j, name in enumerate(result.item_names)),
-        ),
-        "loadings.csv": lambda path: write_csv(path, *_loading_table(result)),
-        "graph.json": lambda path: path.write_text(result.graph.to_json() + "\n", "utf-8"),
-        "graph.dot": lambda path: path.write_text(result.graph.to_dot(), "utf-8"),
-        "posterior.csv": lambda path: write_csv(path, *_posterior_table(result, values, ids)),
-        "trace.csv": lambda path: write_csv(
-            path,
-            ["step", "objective", "largest_move"],
-            ([i + 1, *map(float, row)] for i, row in enumerate(result.trace)),
-        ),
+        "q.csv": csv_writer(["item", *latents], q_rows),
+        "loadings.csv": csv_writer(*_loading_table(result)),
+        "graph.json": lambda path: path.write_text(graph.to_json() + "\n", "utf-8"),
+        "graph.dot": lambda path: path.write_text(graph.to_dot(), "utf-8"),
+        "posterior.csv": csv_writer(*_posterior_table(result, values, ids)),
+        "trace.csv": csv_writer(["step", "objective", "largest_move"], trace),
         "report.json": lambda path: save_content(content, path),
         "report.html": lambda path: write_page(render_report(result, content, render=render), path),
         FIT_SIGN: result.save,
     }
-    if result.law.space.n_states <= LISTED_STATES:
-        states = zip(result.law.space.states(), result.law.probabilities, strict=True)
-        writers["latent_law.csv"] = lambda path: write_csv(
-            path,
-            [*latents, "probability"],
-            ([*state.tolist(), float(p)] for state, p in states),
-        )
-    if isinstance(result.law, NetworkLaw):
-        law = result.law
-        writers["latent_tables.csv"] = lambda path: write_csv(
-            path, ["latent", "level", "given", "probability"], _conditional_rows(law, latents)
-        )
+    if law.space.n_states <= LISTED_STATES:
+        states = zip(law.space.states(), law.probabilities, strict=True)
+        rows = ([*state.tolist(), float(p)] for state, p in states)
+        writers["latent_law.csv"] = csv_writer([*latents, "probability"], rows)
+    if isinstance(law, NetworkLaw):
+        header = ["latent", "level", "given", "probability"]
+        writers["latent_tables.csv"] = csv_writer(header, _conditional_rows(law, latents))
     if content.plots:
-        writers["q.png"] = lambda path: path.write_bytes(
-            render_png(lambda ax: plot_q(result, ax), size_of_q(*q.shape))
-        )
-        writers["graph.png"] = lambda path: path.write_bytes(
-            render_png(
-                lambda ax: plot_graph(result.graph, ax), size_of_graph(result.graph), fill=True
-            )
+        writers["q.png"] = png_writer(lambda ax: plot_q(result, ax), size_of_q(*q.shape))
+        writers["graph.png"] = png_writer(
+            lambda ax: plot_graph(graph, ax), size_of_graph(graph), fill=True
         )
     return {name: writers[name] for name in FIT_FILES if name in writers}
 
@@ -260,20 +225,10 @@ def is_another_fit(folder: Path, result: FitResult) -> bool:
 
 
 def remove_bootstrap(folder: Path, *, refits: bool) -> list[str]:
-    """Remove the files of a bootstrap and return their names.
-
-    Parameters
-    ----------
-    folder : Path
-    refits : bool
-        Whether to remove the refits too; they remain valid if the same fit is repeated.
-    """
-    removed = []
-    # Without it, files with these names are not ours.
-    if (folder / BOOTSTRAP_FILES[-1]).is_file():
-        removed = [name for name in BOOTSTRAP_FILES if (folder / name).is_file()]
-        for name in removed:
-            (folder / name).unlink()
+    """Remove the files of a bootstrap, and its refits unless they remain valid; return names."""
+    # Without the last one, files with these names are not ours.
+    own = BOOTSTRAP_FILES if (folder / BOOTSTRAP_FILES[-1]).is_file() else ()
+    removed = _remove(folder, [name for name in own if (folder / name).is_file()])
     if refits and remove_refits(folder / RESAMPLES):
         removed.append(RESAMPLES)
     return removed
@@ -281,10 +236,13 @@ def remove_bootstrap(folder: Path, *, refits: bool) -> list[str]:
 
 def remove_goodness(folder: Path) -> list[str]:
     """Remove the files of `hidag goodness` and return their names."""
-    removed = goodness_files(folder)
-    for name in removed:
+    return _remove(folder, goodness_files(folder))
+
+
+def _remove(folder: Path, names: list[str]) -> list[str]:
+    for name in names:
         (folder / name).unlink()
-    return removed
+    return names
 
 
 def goodness_files(folder: Path) -> list[str]:
@@ -307,58 +265,24 @@ def _first_line(file: Path) -> str | None:
 
 
 def check_file(out: Path | None, inputs: Iterable[Path | None], *, own: Path | None = None) -> None:
-    """Check, before any long computation, that a file may be written.
+    """Check, before any long computation, that a file may be written, if any.
 
-    Parameters
-    ----------
-    out : Path or None
-        File to write, if any.
-    inputs : iterable of Path or None
-        Files and folders that the command reads.
-    own : Path, optional
-        A file of a fit that the command itself writes.
-
-    Raises
-    ------
-    FileError
-        If the file is one of the inputs or part of a fit, or its folder does not exist.
+    Neither the inputs nor files of a fit are overwritten, except the command's own.
     """
     if out is None:
         return
     if not out.parent.is_dir():
+        advice = "create it, or choose another --out"
         raise FileError(
-            "no-folder",
-            "there is no folder {folder}",
-            advice="create it, or choose another --out",
-            folder=out.parent,
+            "no-folder", "there is no folder {folder}", advice=advice, folder=out.parent
         )
     if is_one_of(out, [file for path in inputs if path is not None for file in files_read(path)]):
-        raise FileError(
-            "overwrites-input",
-            "the results would overwrite {path}, which this command reads",
-            advice="choose another file with --out",
-            path=out,
-        )
+        raise overwrite_error("overwrites-input", out, "this command reads", "file")
     # Links are followed: their target would be overwritten.
     target = out.resolve()
     if own is not None and target == own.resolve():
         return
     of_fit = (target.parent / FIT_SIGN).exists()
     if of_fit and target.name in (*FIT_FILES, *BOOTSTRAP_FILES, *goodness_files(target.parent)):
-        raise FileError(
-            "overwrites-fit",
-            "the results would overwrite {path}, which belongs to the fit in {folder}",
-            advice="choose another file with --out",
-            path=out,
-            folder=target.parent,
-        )
-
-
-def files_read(path: Path) -> list[Path]:
-    """Return the files that a command reads at a path: itself, or those in its folder."""
-    if not path.is_dir():
-        return [path]
-    parts = [find_part(path, stem) for stem in ("responses", "types", "q")]
-    if parts[0] is None:
-        return [path / FIT_SIGN]
-    return [part for part in parts if part is not None]
+        origin = f"belongs to the fit in {target.parent}"
+        raise overwrite_error("overwrites-fit", out, origin, "file")

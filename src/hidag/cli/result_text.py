@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.cli.console import columns, say
+from hidag.cli.console import columns, say, say_columns
 from hidag.data.item_types import GIVEN_FAMILY
 from hidag.data.rows import MANY_EMPTY_ROWS, describe_empty_rows
 from hidag.formatting import format_number, join_names, plural, shorten
@@ -34,14 +34,7 @@ _MAX_NAME_LENGTH = 24
 
 
 def say_result(result: FitResult, values: NDArray[np.float64] | None = None) -> None:
-    """Print a fit.
-
-    Parameters
-    ----------
-    result : FitResult
-    values : ndarray, shape (N, J), optional
-        Data of the fit, for a hint on whole numbers that are treated as continuous.
-    """
+    """Print a fit; with its data, shape (N, J), also a hint on whole numbers as measurements."""
     say_types(result, values)
     say()
     _say_levels(result)
@@ -79,8 +72,7 @@ def say_types(result: FitResult, values: NDArray[np.float64] | None = None) -> N
         more = f", ... {names[-1]}" if count > _MAX_NAMES else ""
         shown = ", ".join(names[: _MAX_NAMES - 1] if more else names) + more
         rows.append([f"  {family}", str(count), f"{meaning}: {shown}"])
-    for line in columns(rows, right=(1,)):
-        say(line)
+    say_columns(rows, right=(1,))
     if values is None:
         return
     continuous = np.array(result.families) == default_family("real")
@@ -105,8 +97,7 @@ def _say_levels(result: FitResult) -> None:
         more = "..." if len(one.shares) > shown else ""
         shares = [f"{share:.3f}" for share in one.shares[:shown]]
         rows.append([name, *shares, *[""] * (shown - len(shares)), more])
-    for line in columns(rows, right=range(1, shown + 1)):
-        say(f"  {line}".rstrip())
+    say_columns(rows, right=range(1, shown + 1), indent="  ")
     if len(result.latent_names) > _MAX_LATENTS:
         say(f"  ... {len(result.latent_names) - _MAX_LATENTS} more in latent_tables.csv")
     say()
@@ -125,8 +116,7 @@ def _say_effects(result: FitResult) -> None:
             [f"  {name}", one.term, format_number(one.coefficient), one.describe_rarest()]
             for name, one in zip(names, found, strict=False)
         ]
-        for line in columns(rows, right=(2, 3)):
-            say(line)
+        say_columns(rows, right=(2, 3))
     if len(found) > _MAX_ITEMS:
         say(f"  ... {len(found) - _MAX_ITEMS} more in loadings.csv")
     say()
@@ -142,8 +132,7 @@ def _say_q(result: FitResult) -> None:
             [f"  {name}", plural(int(q[:, k].sum()), "item")]
             for k, name in enumerate(shorten_names(names))
         ]
-        for line in columns(rows, right=(1,)):
-            say(line)
+        say_columns(rows, right=(1,))
         return
     say(heading)
     for line in format_q(q.tolist(), result.item_names, names):

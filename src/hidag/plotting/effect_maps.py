@@ -9,15 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.exceptions import DataError
+from hidag.plotting import figure as frame
 from hidag.plotting import style
-from hidag.plotting.figure import (
-    Size,
-    add_colorbar,
-    hide_frame,
-    label_columns,
-    label_rows,
-    new_axes,
-)
+from hidag.plotting.figure import Size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,12 +45,10 @@ def plot_effects(effects: AverageEffects, ax: Axes | None = None) -> Axes:
     ----------
     effects : AverageEffects
     ax : matplotlib Axes, optional
-        Default: a new figure.
     """
     k = effects.n_latents
     low, high = effects.low[:, :k], effects.high[:, :k]
-    if ax is None:
-        ax = new_axes(size_of_effects(len(low), k))
+    ax = ax or frame.new_axes(size_of_effects(len(low), k))
 
     from matplotlib import colormaps
     from matplotlib.collections import PatchCollection
@@ -65,20 +57,16 @@ def plot_effects(effects: AverageEffects, ax: Axes | None = None) -> Axes:
     middle = (low + high) / 2
     largest = float(np.nanmax(np.abs(middle), initial=0.0)) or 1.0
     colors = colormaps["PuOr_r"].with_extremes(bad=style.HAIR)
-    limits: dict[str, Any] = {"vmin": -largest, "vmax": largest}
-    image = ax.imshow(middle, cmap=colors, aspect="auto", interpolation="nearest", **limits)
+    image = frame.draw_heat_map(ax, middle, colors, (-largest, largest))
     written = k <= _MAX_LATENTS_WITH_NUMBERS
     for c, e in np.argwhere(~np.isnan(middle)).tolist():
         if written and max(abs(low[c, e]), abs(high[c, e])) > _NEGLIGIBLE:
             a, b = f"{low[c, e]:.2f}", f"{high[c, e]:.2f}"
             # The background of the text interrupts the hatching.
             background = {"facecolor": image.to_rgba(middle[c, e]), "edgecolor": "none", "pad": 1.5}
-            options = style.text_options(
-                style.SMALL_FONT_SIZE - 1.0,
-                color=style.PAPER if abs(middle[c, e]) > 0.6 * largest else style.INK,
-            )
-            text = a if a == b else f"{a} to\n{b}"
-            ax.text(e, c, text, ha="center", va="center", bbox=background, zorder=4, **options)
+            color = style.PAPER if abs(middle[c, e]) > 0.6 * largest else style.INK
+            text, size = a if a == b else f"{a} to\n{b}", style.SMALL_FONT_SIZE - 1.0
+            frame.write_centred(ax, e, c, text, size, color=color, bbox=background, zorder=4)
     ranges = np.argwhere(high - low > _NEGLIGIBLE).tolist()
     if ranges:
         cells = [Rectangle((e - 0.5, c - 0.5), 1.0, 1.0) for c, e in ranges]
@@ -88,23 +76,14 @@ def plot_effects(effects: AverageEffects, ax: Axes | None = None) -> Axes:
     if effects.lower is not None and effects.upper is not None:
         lower, upper = effects.lower[:, :k], effects.upper[:, :k]
     y, x = np.nonzero((lower > 1e-9) | (upper < -1e-9))
-    ax.plot(
-        x + (0.4 if written else 0.0),
-        y - (0.36 if written else 0.0),
-        linestyle="none",
-        marker="o",
-        markersize=3.6,
-        color=style.INK,
-        markeredgecolor=style.PAPER,
-        markeredgewidth=0.6,
-    )
-    label_columns(ax, effects.effects[:k])
-    label_rows(ax, effects.causes, "causes")
-    ax.set_ylabel("intervention: lowest to highest level of", **style.text_options())
-    ax.set_xlabel("change in the mean level of", **style.text_options())
-    hide_frame(ax)
+    right, up = (0.4, 0.36) if written else (0.0, 0.0)
+    rim: dict[str, Any] = {"edge": style.PAPER, "markeredgewidth": 0.6}
+    frame.draw_dots(ax, x + right, y - up, 3.6, style.INK, **rim)
+    frame.label_columns(ax, effects.effects[:k])
+    frame.label_rows(ax, effects.causes, "causes")
+    frame.label_axes(ax, "change in the mean level of", "intervention: lowest to highest level of")
     more = "\nhatched: midpoint of range" if ranges else ""
-    add_colorbar(ax, image, f"average effect{more}", aspect=26)
+    frame.add_colorbar(ax, image, f"average effect{more}", aspect=26)
     return ax
 
 
@@ -124,8 +103,7 @@ def plot_images(
 
     Parameters
     ----------
-    figure : matplotlib Figure
-        Empty.
+    figure : empty matplotlib Figure
     rows : sequence of sequences of ndarray
         Colours from 0 to 255, shape (h, w, 3), or gray values from 0 to 1, shape (h, w).
     row_names, column_names : sequence of str
@@ -152,8 +130,7 @@ def plot_effect_maps(
 
     Parameters
     ----------
-    figure : matplotlib Figure
-        Empty.
+    figure : empty matplotlib Figure
     maps : ndarray, shape (K, h, w)
         Probabilities.
     names : sequence of str, length K
@@ -163,8 +140,7 @@ def plot_effect_maps(
         raise DataError(
             "array-shape",
             "maps must have shape (K, h, w) with K={k}, got {shape}",
-            k=len(names),
-            shape=maps.shape,
+            {"k": len(names), "shape": maps.shape},
         )
     figure.set_layout_engine("constrained", w_pad=0.05)
     panels = figure.subplots(1, len(maps), squeeze=False)[0]

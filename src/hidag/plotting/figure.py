@@ -7,12 +7,16 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hidag.exceptions import import_extra
 from hidag.plotting import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
 
     from hidag.structure.graphs import CPDAG, DAG
 
@@ -24,13 +28,11 @@ _POINTS_PER_INCH = 72.0
 #: Left, bottom, width and height of axes that fill their figure.
 _WHOLE_FIGURE = (0.0, 0.0, 1.0, 1.0)
 #: Width of a character relative to the font size.
-_CHARACTER_WIDTH = 0.62
+CHARACTER_WIDTH = 0.62
 #: Points.
-_MAX_COLORBAR_LENGTH = 240.0
+_MAX_COLORBAR_LENGTH, _LINE_HEIGHT = 240.0, style.SMALL_FONT_SIZE + 2.0
 #: Characters in a line of the label of a short colour bar.
 _MIN_LABEL_LENGTH = 24
-#: Points.
-_LINE_HEIGHT = style.SMALL_FONT_SIZE + 2.0
 
 
 def require_matplotlib() -> None:
@@ -90,18 +92,7 @@ def on_axes(draw: Callable[[Axes], object], *, fill: bool = False) -> Callable[[
 def render_png(
     draw: Callable[[Axes], object], size: Size, *, fill: bool = False, dots_per_inch: int = 140
 ) -> bytes:
-    """Return a figure with one axes as PNG bytes; pyplot is not involved.
-
-    Parameters
-    ----------
-    draw : callable
-        Draws into the axes that it receives.
-    size : (float, float)
-        Inches.
-    fill : bool
-        Whether the axes fill the figure, for figures without ticks.
-    dots_per_inch : int
-    """
+    """Return a figure with one axes as PNG bytes; ``fill`` is for figures without ticks."""
     return render_figure(on_axes(draw, fill=fill), size, dots_per_inch=dots_per_inch)
 
 
@@ -116,10 +107,8 @@ def render_figure(
 
     Parameters
     ----------
-    draw : callable
-        Draws into the empty figure that it receives.
-    size : (float, float)
-        Inches.
+    draw : function of an empty figure
+    size : (float, float), in inches
     file_format : {"png", "svg"}
     dots_per_inch : int
         Resolution of PNG files and of raster images inside SVG files.
@@ -165,14 +154,39 @@ def hide_frame(ax: Axes) -> None:
     ax.spines[:].set_visible(False)
 
 
+def draw_heat_map(ax: Axes, values: NDArray[np.float64], colors: Any, limits: Size) -> AxesImage:
+    """Draw a matrix without a frame; ``limits`` are the ends of the colour scale."""
+    hide_frame(ax)
+    ends: dict[str, Any] = {"vmin": limits[0], "vmax": limits[1]}
+    return ax.imshow(values, cmap=colors, aspect="auto", interpolation="nearest", **ends)
+
+
+def label_axes(ax: Axes, x: str = "", y: str = "", title: str = "") -> None:
+    """Set the labels of the axes, and a title on the left."""
+    for text, set_text in ((x, ax.set_xlabel), (y, ax.set_ylabel)):
+        if text:
+            set_text(text, **style.text_options())
+    if title:
+        ax.set_title(title, loc="left", **style.text_options())
+
+
+def draw_dots(
+    ax: Axes, x: Any, y: Any, size: float, face: str, *, edge: str | None = None, **options: Any
+) -> None:
+    """Draw points without a line."""
+    colors: dict[str, Any] = {"markerfacecolor": face, "markeredgecolor": edge or face}
+    ax.plot(x, y, **{"linestyle": "none", "marker": "o", "markersize": size, **colors, **options})
+
+
+def write_centred(ax: Axes, x: float, y: float, text: str, size: float, **options: Any) -> None:
+    """Write a text centred at a point."""
+    ax.text(x, y, text, ha="center", va="center", **style.text_options(size, **options))
+
+
 def add_legend(ax: Axes, **options: Any) -> None:
     """Add a legend without a frame in the small font."""
-    defaults: dict[str, Any] = {
-        "frameon": False,
-        "fontsize": style.SMALL_FONT_SIZE,
-        "labelcolor": style.INK,
-    }
-    ax.legend(**{**defaults, **options})
+    font: dict[str, Any] = {"fontsize": style.SMALL_FONT_SIZE, "labelcolor": style.INK}
+    ax.legend(**{"frameon": False, **font, **options})
 
 
 def add_colorbar(ax: Axes, image: Any, label: str, **options: Any) -> None:
@@ -183,7 +197,7 @@ def add_colorbar(ax: Axes, image: Any, label: str, **options: Any) -> None:
     shrink = min(1.0, _MAX_COLORBAR_LENGTH / height)
     defaults: dict[str, Any] = {"fraction": 0.05, "pad": 0.03, "aspect": 28, "anchor": (0.0, 1.0)}
     bar = figure.colorbar(image, ax=ax, shrink=shrink, **{**defaults, **options})
-    width = int(shrink * height / (_CHARACTER_WIDTH * style.SMALL_FONT_SIZE))
+    width = int(shrink * height / (CHARACTER_WIDTH * style.SMALL_FONT_SIZE))
     lines = [textwrap.fill(line, max(width, _MIN_LABEL_LENGTH)) for line in label.split("\n")]
     bar.set_label("\n".join(lines), **style.text_options())
     bar.ax.tick_params(labelsize=style.SMALL_FONT_SIZE, color=style.FAINT)
@@ -195,7 +209,7 @@ def label_columns(ax: Axes, names: Sequence[str], *, top: bool = False) -> None:
     wrapped = [style.wrap_name(name) for name in names]
     longest = max((len(line) for name in wrapped for line in name.split("\n")), default=0)
     room = axes_points(ax)[0] / max(len(names), 1)
-    rotated = longest * style.SMALL_FONT_SIZE * _CHARACTER_WIDTH > room
+    rotated = longest * style.SMALL_FONT_SIZE * CHARACTER_WIDTH > room
     options = style.text_options(rotation=50 if rotated else 0, rotation_mode="anchor")
     side = "left" if top else "right"
     ax.set_xticks(range(len(names)))
@@ -205,10 +219,7 @@ def label_columns(ax: Axes, names: Sequence[str], *, top: bool = False) -> None:
 
 
 def label_rows(ax: Axes, names: Sequence[str], kind: str) -> None:
-    """Label rows 0, 1, ... with names; with too many rows, every n-th, as the axis then states.
-
-    ``kind`` is the plural noun for the rows, such as "items".
-    """
+    """Label rows 0, 1, ...; with too many rows of a kind, every n-th, as the axis then states."""
     step = max(1, -(-int(len(names) * _LINE_HEIGHT) // max(int(axes_points(ax)[1]), 1)))
     rows = range(0, len(names), step)
     size = style.SMALL_FONT_SIZE - (1.0 if step > 1 else 0.0)

@@ -11,15 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.exceptions import Advice, DataError, GraphError, Setting
+from hidag.plotting import figure as frame
 from hidag.plotting import style
-from hidag.plotting.figure import (
-    add_legend,
-    axes_points,
-    new_axes,
-    require_matplotlib,
-    size_of_graph,
-)
-from hidag.plotting.layered_layout import Layout, Point, lay_out
+from hidag.plotting.layered_layout import Layout, Point, curve, lay_out
 from hidag.structure.graphs import CPDAG, DAG
 
 if TYPE_CHECKING:
@@ -69,11 +63,8 @@ _HEAD_GAP = 9.0
 
 def support_of(refits: BootstrapResult) -> dict[tuple[str, str], float]:
     """Return the share of bootstrap refits in which each pair of latents is adjacent."""
-    names, adjacent = refits.latent_names, refits.adjacent
-    return {
-        (names[i], names[j]): float(adjacent[i, j])
-        for i, j in itertools.combinations(range(len(names)), 2)
-    }
+    names, pairs = refits.latent_names, itertools.combinations(range(len(refits.latent_names)), 2)
+    return {(names[i], names[j]): float(refits.adjacent[i, j]) for i, j in pairs}
 
 
 def graph_layout(graph: CPDAG | DAG, truth: CPDAG | DAG | None = None) -> Layout:
@@ -102,7 +93,6 @@ def plot_graph(
     graph : CPDAG or DAG
         A fitted ``graph_``.
     ax : matplotlib Axes, optional
-        Default: a new figure.
     truth : CPDAG or DAG, optional
         With the same names, or as many variables in the same order. Missed edges, additional edges
         and edges of another direction are distinguished by colour and dashes.
@@ -118,9 +108,8 @@ def plot_graph(
         raise GraphError(
             "exclusive-options",
             "{first} and {second} cannot be drawn in the same graph, both use dashes",
+            {"first": Setting("truth"), "second": Setting("support")},
             advice=Advice("omit-option", "omit one of them"),
-            first=Setting("truth"),
-            second=Setting("support"),
         )
     edges = _drawn_edges(graph, truth)
     widths = {} if strength is None else _edge_values(strength, edges, graph.names, "strength")
@@ -129,8 +118,8 @@ def plot_graph(
     layout = graph_layout(graph, truth)
     has_legend = truth is not None or bool(shares)
     if ax is None:
-        size = size_of_graph(graph, truth=truth, legend=has_legend, title=title)
-        ax = new_axes(size, fill=True)
+        size = frame.size_of_graph(graph, truth=truth, legend=has_legend, title=title)
+        ax = frame.new_axes(size, fill=True)
     scale = _set_limits(ax, layout, bool(title), has_legend)
     looks = []
     for edge, (look, directed) in edges.items():
@@ -183,7 +172,7 @@ def _set_limits(ax: Axes, layout: Layout, has_title: bool, has_legend: bool) -> 
     above = _MARGIN + (_TITLE_HEIGHT if has_title else 0.0)
     below = _MARGIN + (_LEGEND_HEIGHT if has_legend else 0.0)
     width, height = layout.width + 2 * _MARGIN, layout.height + above + below
-    room = axes_points(ax)
+    room = frame.axes_points(ax)
     scale = min(1.0, room[0] / width, room[1] / height)
     x, y = (room[0] / scale - width) / 2, (room[1] / scale - height) / 2
     ax.set_axis_off()
@@ -195,10 +184,9 @@ def _set_limits(ax: Axes, layout: Layout, has_title: bool, has_legend: bool) -> 
 def _write_support(ax: Axes, points: Sequence[Point], support: float, scale: float) -> None:
     """Write the support at the middle of the first part of an edge."""
     x, y = np.mean(points[:2], axis=0)
-    text = f"{support:.2f}".replace("0.", ".", 1)
-    options = style.text_options((style.SMALL_FONT_SIZE - 1.0) * scale, ha="center", va="center")
+    text, size = f"{support:.2f}".replace("0.", ".", 1), (style.SMALL_FONT_SIZE - 1.0) * scale
     background = {"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.8}
-    ax.text(x, y, text, zorder=2.5, bbox=background, **options)
+    frame.write_centred(ax, x, y, text, size, zorder=2.5, bbox=background)
 
 
 def _draw_head(ax: Axes, points: list[Point], color: str, half_width: float) -> list[Point]:
@@ -218,17 +206,11 @@ def _draw_line(ax: Axes, points: list[Point], look: _Look, width: float, name: s
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
-    vertices: list[Point] = [points[0]]
-    codes: list[Any] = [Path.MOVETO]
-    for start, end in zip(points[0::2], points[1::2], strict=True):
-        if vertices[-1] != start:
-            vertices.append(start)
-            codes.append(Path.LINETO)
-        half = (start[1] + end[1]) / 2
-        vertices += [(start[0], half), (end[0], half), end]
-        codes += [Path.CURVE4] * 3
+    kinds = {"M": Path.MOVETO, "L": Path.LINETO, "C": Path.CURVE4}
+    steps = list(curve(points))
     line: dict[str, Any] = {"edgecolor": look.color, "linestyle": look.dashes, "linewidth": width}
-    path = Path(vertices, codes)
+    vertices = [vertex for _, part in steps for vertex in part]
+    path = Path(vertices, [kinds[kind] for kind, part in steps for _ in part])
     ax.add_patch(PathPatch(path, fill=False, capstyle="butt", zorder=2, label=name, **line))
 
 
@@ -236,15 +218,11 @@ def _draw_boxes(ax: Axes, names: Sequence[str], layout: Layout, scale: float) ->
     from matplotlib.patches import FancyBboxPatch
 
     options = style.text_options(style.FONT_SIZE * scale, ha="center", va="center_baseline")
-    outline: dict[str, Any] = {
-        "edgecolor": style.INK,
-        "linewidth": 0.9,
-        "facecolor": style.NODE_FILL,
-    }
-    shape = "round,pad=0,rounding_size=6"
+    colors: dict[str, Any] = {"edgecolor": style.INK, "facecolor": style.NODE_FILL}
+    shape: dict[str, Any] = {"boxstyle": "round,pad=0,rounding_size=6", "linewidth": 0.9}
     for name, (x, y), (width, height) in zip(names, layout.centres, layout.sizes, strict=True):
         corner = (x - width / 2, y - height / 2)
-        ax.add_patch(FancyBboxPatch(corner, width, height, boxstyle=shape, zorder=3, **outline))
+        ax.add_patch(FancyBboxPatch(corner, width, height, zorder=3, **shape, **colors))
         ax.text(x, y, style.display_name(name), zorder=4, **options)
 
 
@@ -259,12 +237,14 @@ def _add_look_legend(ax: Axes, present: Sequence[_Look]) -> None:
         if look in present
     ]
     if handles:
-        add_legend(ax, handles=handles, loc="lower center", ncols=len(handles), handlelength=2.8)
+        frame.add_legend(
+            ax, handles=handles, loc="lower center", ncols=len(handles), handlelength=2.8
+        )
 
 
-def _box_sizes(names: tuple[str, ...], degrees: NDArray[np.int_]) -> list[tuple[float, float]]:
+def _box_sizes(names: tuple[str, ...], degrees: NDArray[np.int_]) -> NDArray[np.float64]:
     """Return width and height of each box in points, with room for its name and its edges."""
-    require_matplotlib()
+    frame.require_matplotlib()
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextToPath
 
@@ -276,7 +256,7 @@ def _box_sizes(names: tuple[str, ...], degrees: NDArray[np.int_]) -> list[tuple[
             text = style.display_name(name)
             width, _, _ = measure.get_text_width_height_descent(text, font, ismath=False)
             sizes.append((max(width, 14.0, 0.75 * degree * _HEAD_GAP) + 2 * _PAD_X, height))
-    return sizes
+    return np.array(sizes).reshape(-1, 2)
 
 
 def _drawn_edges(graph: CPDAG | DAG, truth: CPDAG | DAG | None) -> dict[Edge, tuple[_Look, bool]]:
@@ -287,13 +267,9 @@ def _drawn_edges(graph: CPDAG | DAG, truth: CPDAG | DAG | None) -> dict[Edge, tu
     true = _aligned_adjacency(graph, truth)
     drawn = {}
     for (i, j), directed in _edges(estimated).items():
-        if not (true[i, j] or true[j, i]):
-            look = _ADDITIONAL
-        elif estimated[i, j] == true[i, j] and estimated[j, i] == true[j, i]:
-            look = _FOUND
-        else:
-            look = _TURNED
-        drawn[(i, j)] = (look, directed)
+        same = estimated[i, j] == true[i, j] and estimated[j, i] == true[j, i]
+        known = _FOUND if same else _TURNED
+        drawn[(i, j)] = (known if true[i, j] or true[j, i] else _ADDITIONAL, directed)
     for (i, j), directed in _edges(true).items():
         if not (estimated[i, j] or estimated[j, i]):
             drawn[(i, j)] = (_MISSED, directed)
@@ -316,8 +292,7 @@ def _aligned_adjacency(graph: CPDAG | DAG, truth: CPDAG | DAG) -> NDArray[np.int
             "graph-size",
             "the truth must have the same variables as the graph, but it has {n_true} and the "
             "graph has {n}",
+            {"n_true": same.n_variables, "n": graph.n_variables},
             advice=Advice("match-latents", "match the latents first"),
-            n_true=same.n_variables,
-            n=graph.n_variables,
         )
     return np.asarray(same.adjacency)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,22 +13,14 @@ from hidag.causal.probability_queries import MEAN, tabulate_outcomes
 from hidag.exceptions import DataError, SettingError
 from hidag.formatting import plural
 from hidag.measurement.families import family_named, item_type
+from hidag.plotting import figure as frame
 from hidag.plotting import style
-from hidag.plotting.figure import (
-    Size,
-    add_colorbar,
-    add_legend,
-    axes_points,
-    blue_shades,
-    hide_frame,
-    label_rows,
-    new_axes,
-    style_axes,
-)
-from hidag.plotting.latent_distribution import MOST_PROFILES, common_profiles, draw_stacked_bar
+from hidag.plotting.figure import Size
+from hidag.plotting.latent_distribution import MOST_PROFILES, common_profiles, draw_stacked_bars
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from hidag.results import FitResult
 
@@ -39,6 +33,8 @@ _MAX_UNSORTED_ITEMS = 60
 _MIN_RELATIVE_RANGE = 0.15
 #: Profile labels have one digit per latent, for at most this many latents.
 _MAX_LABEL_LENGTH = 12
+#: Panels in a row.
+_MAX_COLUMNS = 3
 
 
 def size_of_response(n_states: int) -> Size:
@@ -52,7 +48,7 @@ def size_of_responses(n_items: int, n_profiles: int) -> Size:
 
 
 def plot_item_response(result: FitResult, item: str | int, ax: Axes | None = None) -> Axes:
-    """Draw the expected response of an item in each joint state of its parents.
+    """Draw the expected response of an item in each joint state of its parents; return the axes.
 
     Means are drawn as points; probabilities of ordinal and nominal categories as stacked bars.
     States that a hierarchy excludes are omitted, and the axis label gives their number.
@@ -63,18 +59,12 @@ def plot_item_response(result: FitResult, item: str | int, ax: Axes | None = Non
     item : str or int
         Name or index.
     ax : matplotlib Axes, optional
-        Default: a new figure.
-
-    Returns
-    -------
-    matplotlib Axes
     """
     j = _item_index(result, item)
     outcomes = tabulate_outcomes(result, [j])
     latents, shape = outcomes[0].latents, outcomes[0].table.shape
-    states = np.indices(shape).reshape(len(shape), -1).T if shape else np.zeros((1, 0), np.int64)
     possible = _possible_states(result, latents)
-    states = states[possible]
+    states = np.array(list(np.ndindex(*shape)), dtype=np.int64)[possible]
     if len(states) > MOST_STATES:
         raise DataError(
             "too-many-states",
@@ -85,32 +75,25 @@ def plot_item_response(result: FitResult, item: str | int, ax: Axes | None = Non
             n_states=len(states),
             most=MOST_STATES,
         )
-    if ax is None:
-        ax = new_axes(size_of_response(len(states)))
+    ax = ax or frame.new_axes(size_of_response(len(states)))
     categories = [one for one in outcomes if one.what != MEAN]
+    values = np.array([one.table.ravel()[possible] for one in categories or outcomes[:1]])
     if categories:
-        bottom = np.zeros(len(states))
-        for one, shade in zip(categories, blue_shades(len(categories)), strict=True):
-            heights = one.table.ravel()[possible]
-            draw_stacked_bar(ax, heights, bottom, shade, one.what[3:-1])
-            bottom = bottom + heights
-        ax.set_ylim(0.0, 1.0)
-        ax.set_ylabel("probability", **style.text_options())
-        add_legend(ax, loc="upper left", bbox_to_anchor=(1.0, 1.0), reverse=True)
+        draw_stacked_bars(ax, values, [one.what[3:-1] for one in categories])
+        frame.add_legend(ax, loc="upper left", bbox_to_anchor=(1.0, 1.0), reverse=True)
     else:
-        _draw_means(ax, outcomes[0].table.ravel()[possible], result.families[j])
-    style_axes(ax)
+        _draw_means(ax, values[0], result.families[j])
     ax.set_xlim(-0.6, len(states) - 0.4)
     ax.set_xticks(range(len(states)))
     ax.set_xticklabels(["".join(map(str, state)) or "all" for state in states.tolist()])
-    if 0.62 * style.SMALL_FONT_SIZE * (len(latents) + 1) > axes_points(ax)[0] / len(states):
+    width = frame.CHARACTER_WIDTH * style.SMALL_FONT_SIZE * (len(latents) + 1)
+    if width > frame.axes_points(ax)[0] / len(states):
         ax.tick_params(axis="x", rotation=90)
     names = ", ".join(style.display_name(result.latent_names[k], 16) for k in latents)
     label = f"levels of {names}" if latents else "the item has no parents"
-    n_excluded = int((~possible).sum())
-    if n_excluded:
+    if n_excluded := int((~possible).sum()):
         label += f"\n{plural(n_excluded, 'state')} excluded by the hierarchy"
-    ax.set_xlabel(label, **style.text_options())
+    frame.label_axes(ax, label)
     name = style.display_name(result.item_names[j])
     ax.set_title(name, loc="left", **style.text_options(style.FONT_SIZE))
     return ax
@@ -144,7 +127,7 @@ def _draw_means(ax: Axes, means: NDArray[np.float64], family: str) -> None:
     far = not is_share and span < _MIN_RELATIVE_RANGE * float(np.abs(means).max())
     margin = 0.3 * (span or abs(low) or 1.0)
     ax.vlines(x, low - margin if far else 0.0, means, color=style.HAIR, linewidth=5.0)
-    ax.plot(x, means, linestyle="none", marker="o", markersize=6.0, color=style.BLUE)
+    frame.draw_dots(ax, x, means, 6.0, style.BLUE)
     if far:
         ax.set_ylim(low - margin, high + margin)
         ax.ticklabel_format(axis="y", useOffset=False)
@@ -152,28 +135,24 @@ def _draw_means(ax: Axes, means: NDArray[np.float64], family: str) -> None:
         ax.axhline(0.0, color=style.FAINT, linewidth=0.8)
     if is_share:
         ax.set_ylim(0.0, 1.0)
-    label = "probability of 1" if item_type(family).is_binary else "expected value"
-    ax.set_ylabel(label, **style.text_options())
+    binary = item_type(family).is_binary
+    frame.label_axes(ax, y="probability of 1" if binary else "expected value")
+    frame.style_axes(ax)
 
 
 def plot_responses(result: FitResult, ax: Axes | None = None, *, most: int = MOST_PROFILES) -> Axes:
-    """Draw the expected responses of all items in the most common profiles as a heat map.
+    """Draw the expected responses of all items in the most common profiles, and return the axes.
 
-    Binary items are coloured by the probability of 1, other items by the mean rescaled to its range
-    over the profiles. Nominal items have no mean and are omitted. With many items, the rows are
-    sorted by the parents of the items.
+    In the heat map, binary items are coloured by the probability of 1, other items by the mean
+    rescaled to its range over the profiles. Nominal items have no mean and are omitted. With many
+    items, the rows are sorted by the parents of the items.
 
     Parameters
     ----------
     result : FitResult
     ax : matplotlib Axes, optional
-        Default: a new figure.
     most : int
         Largest number of profiles.
-
-    Returns
-    -------
-    matplotlib Axes
     """
     profiles, shares = common_profiles(result, most=most)
     rows: list[tuple[tuple[int, ...], str, NDArray[np.float64]]] = []
@@ -190,17 +169,9 @@ def plot_responses(result: FitResult, ax: Axes | None = None, *, most: int = MOS
         raise DataError("no-means", "no item has a mean: all items are nominal")
     if len(rows) > _MAX_UNSORTED_ITEMS:
         rows.sort(key=lambda row: row[0])
-    if ax is None:
-        ax = new_axes(size_of_responses(len(rows), len(profiles)))
-    image = ax.imshow(
-        np.array([means for _, _, means in rows]),
-        cmap="Blues",
-        vmin=0.0,
-        vmax=1.0,
-        aspect="auto",
-        interpolation="nearest",
-    )
-    label_rows(ax, [item for _, item, _ in rows], "items")
+    ax = ax or frame.new_axes(size_of_responses(len(rows), len(profiles)))
+    image = frame.draw_heat_map(ax, np.array([means for _, _, means in rows]), "Blues", (0.0, 1.0))
+    frame.label_rows(ax, [item for _, item, _ in rows], "items")
     n_latents = len(result.latent_names)
     labelled = n_latents <= _MAX_LABEL_LENGTH
     ax.set_xticks(range(len(profiles)))
@@ -212,8 +183,56 @@ def plot_responses(result: FitResult, ax: Axes | None = None, *, most: int = MOS
     which = "profiles" if labelled else f"{len(profiles)} profiles"
     total = f"total probability {shares.sum():.3g}"
     ax.set_xlabel(f"{which} in descending order of probability, {total}", **style.text_options())
-    hide_frame(ax)
     binary = all(item_type(name).is_binary for name in result.families)
     label = "probability of 1" if binary else "probability of 1, or mean rescaled to [0, 1]"
-    add_colorbar(ax, image, label, fraction=0.04)
+    frame.add_colorbar(ax, image, label, fraction=0.04)
     return ax
+
+
+@dataclass(frozen=True)
+class ItemResponse:
+    """Mean response of one item in the states of its parents."""
+
+    item: str
+    states: tuple[str, ...]  # labels
+    means: tuple[float, ...]  # between 0 and 1
+    common: tuple[bool, ...]  # whether the state is frequent enough for a reliable mean
+
+
+def size_of_item_responses(n_items: int) -> Size:
+    """Return a size in inches for `plot_item_responses`."""
+    return 9.2, 0.6 + 1.75 * -(-n_items // _MAX_COLUMNS)
+
+
+def plot_item_responses(figure: Figure, items: Sequence[ItemResponse]) -> list[Axes]:
+    """Draw each item's mean response in the states of its parents, and return the axes.
+
+    Bars of rare states are hatched, because few observations support their means.
+
+    Parameters
+    ----------
+    figure : empty matplotlib Figure
+    items : sequence of ItemResponse
+    """
+    n_columns = min(len(items), _MAX_COLUMNS)
+    n_rows = -(-len(items) // n_columns)
+    figure.set_layout_engine("constrained", w_pad=0.06, h_pad=0.06)
+    panels = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True).ravel()
+    for ax in panels[len(items) :]:
+        ax.set_axis_off()
+    for ax, item in zip(panels, items, strict=False):
+        y = np.arange(len(item.states))[::-1]
+        for place, mean, common in zip(y, item.means, item.common, strict=True):
+            color, hatch = (style.INK, None) if common else (style.FAINT, "////")
+            face: dict[str, Any] = {"color": style.BLUE if common else style.PAPER, "hatch": hatch}
+            ax.barh(place, mean, height=0.66, edgecolor=color, linewidth=0.7, **face)
+            options = style.text_options(va="center", color=color)
+            ax.text(mean + 0.02, place, f"{mean:.2f}", **options)
+        ax.set_yticks(y, labels=item.states)
+        ax.set_xlim(0.0, 1.16)
+        ax.set_xticks([0.0, 0.5, 1.0])
+        ax.set_title(style.display_name(item.item), **style.text_options(style.SMALL_FONT_SIZE + 1))
+        frame.style_axes(ax, grid=None)
+        ax.tick_params(axis="y", length=0)
+    figure.supxlabel("mean response", **style.text_options())
+    return list(panels[: len(items)])

@@ -1,7 +1,8 @@
-"""Plots of the latent distribution: level probabilities of each latent, most common profiles."""
+"""Plots of the latent distribution: probabilities of levels and of the most common profiles."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,17 +10,9 @@ from numpy.typing import NDArray
 
 from hidag.causal.probability_queries import condition_law
 from hidag.exceptions import DataError
+from hidag.plotting import figure as frame
 from hidag.plotting import style
-from hidag.plotting.figure import (
-    Size,
-    add_legend,
-    axes_points,
-    blue_shades,
-    hide_frame,
-    label_columns,
-    new_axes,
-    style_axes,
-)
+from hidag.plotting.figure import Size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,45 +49,39 @@ def plot_law(result: FitResult, ax: Axes | None = None) -> Axes:
     ----------
     result : FitResult
     ax : matplotlib Axes, optional
-        Default: a new figure.
     """
     levels, names = result.law.space.levels, result.latent_names
-    if ax is None:
-        ax = new_axes(size_of_law(len(names)))
+    ax = ax or frame.new_axes(size_of_law(len(names)))
     law, n_levels = condition_law(result.law), max(levels)
     shares = np.zeros((n_levels, len(levels)))
     for k, count in enumerate(levels):
         shares[:count, k] = law.marginal((k,))
-    bottoms = np.cumsum(shares, axis=0) - shares
-    for v, (height, bottom) in enumerate(zip(shares, bottoms, strict=True)):
-        draw_stacked_bar(ax, height, bottom, blue_shades(n_levels)[v], f"level {v}")
-        written = height > 0.07 if len(levels) <= _MAX_LATENTS_WITH_NUMBERS else height > 1
+    draw_stacked_bars(ax, shares, [f"level {v}" for v in range(n_levels)])
+    middles = np.cumsum(shares, axis=0) - shares / 2
+    written = shares > (0.07 if len(levels) <= _MAX_LATENTS_WITH_NUMBERS else 1.0)
+    for v, k in np.argwhere(written).tolist():
         color = style.PAPER if v > n_levels / 2 - 0.5 else style.INK
-        options = style.text_options(style.SMALL_FONT_SIZE - 1.0, color=color)
-        for k in np.flatnonzero(written).tolist():
-            y = bottom[k] + height[k] / 2
-            ax.text(k, y, f"{height[k]:.2f}", ha="center", va="center", **options)
-    style_axes(ax)
-    ax.set_ylim(0.0, 1.0)
-    ax.set_ylabel("probability", **style.text_options())
-    label_columns(ax, names)
-    add_legend(ax, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=min(n_levels, 6))
+        text, size = f"{shares[v, k]:.2f}", style.SMALL_FONT_SIZE - 1.0
+        frame.write_centred(ax, k, middles[v, k], text, size, color=color)
+    frame.label_columns(ax, names)
+    frame.add_legend(ax, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=min(n_levels, 6))
     return ax
 
 
-def draw_stacked_bar(
-    ax: Axes, heights: NDArray[np.float64], bottoms: NDArray[np.float64], color: str, label: str
-) -> None:
-    """Draw one layer of stacked bars at 0, 1, ..."""
+def draw_stacked_bars(ax: Axes, shares: NDArray[np.float64], labels: Sequence[str]) -> None:
+    """Draw stacked bars at 0, 1, ..., one for each column of ``shares``, and their axis."""
     outline: dict[str, Any] = {"edgecolor": style.PAPER, "linewidth": 0.8}
-    ax.bar(range(len(heights)), heights, 0.74, bottoms, color=color, label=label, **outline)
+    bottoms = np.cumsum(shares, axis=0) - shares
+    for v, shade in enumerate(frame.blue_shades(len(shares))):
+        place: dict[str, Any] = {"bottom": bottoms[v], "label": labels[v]}
+        ax.bar(range(shares.shape[1]), shares[v], 0.74, color=shade, **place, **outline)
+    frame.style_axes(ax)
+    ax.set_ylim(0.0, 1.0)
+    frame.label_axes(ax, y="probability")
 
 
 def common_profiles(
-    result: FitResult,
-    states: NDArray[np.integer] | None = None,
-    *,
-    most: int = MOST_PROFILES,
+    result: FitResult, states: NDArray[np.integer] | None = None, *, most: int = MOST_PROFILES
 ) -> Profiles:
     """Return the most common joint states, shape (P, K), and their shares in descending order.
 
@@ -120,8 +107,7 @@ def common_profiles(
         raise DataError(
             "array-shape",
             "states must be an array of shape (N, {k}), one column per latent, got {shape}",
-            k=space.n_latents,
-            shape=rows.shape,
+            {"k": space.n_latents, "shape": rows.shape},
         )
     found, counts = np.unique(rows, axis=0, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:most]
@@ -137,25 +123,20 @@ def plot_profile_shares(
 ) -> Axes:
     """Draw the shares of the most common profiles as bars, above a table of their levels.
 
+    The axes that are returned have children for the bars and the levels.
+
     Parameters
     ----------
     result : FitResult
     ax : matplotlib Axes, optional
-        Default: a new figure.
     states : array of int, shape (N, K), optional
         Assigned states, such as ``result.classify(values)``. Default: the fitted distribution.
     most : int
         Largest number of profiles.
-
-    Returns
-    -------
-    matplotlib Axes
-        Its child axes contain the bars and the levels.
     """
     profiles, shares = common_profiles(result, states, most=most)
     n_latents, space = profiles.shape[1], result.law.space
-    if ax is None:
-        ax = new_axes(size_of_profile_shares(len(profiles), n_latents))
+    ax = ax or frame.new_axes(size_of_profile_shares(len(profiles), n_latents))
     table_height = _ROW_HEIGHT * n_latents
     split = table_height / (table_height + 1.6)
     ax.set_axis_off()
@@ -163,12 +144,12 @@ def plot_profile_shares(
     table = ax.inset_axes((0.0, 0.0, 1.0, split), sharex=bars)
     bars.bar(range(len(shares)), shares, width=0.66, color=style.BLUE)
     # Labels of tiny shares would all read 0.0 %.
-    written = axes_points(ax)[0] > 20 * max(len(shares), 1) and shares.max() >= 0.001
+    written = frame.axes_points(ax)[0] > 20 * max(len(shares), 1) and shares.max() >= 0.001
     options = style.text_options(style.SMALL_FONT_SIZE - 1.5, ha="center", va="bottom")
     for x, share in enumerate(shares.tolist() if written else ()):
         place: dict[str, Any] = {"xytext": (0, 2), "textcoords": "offset points"}
         bars.annotate(f"{share:.1%}", (x, share), **place, **options)
-    style_axes(bars)
+    frame.style_axes(bars)
     bars.tick_params(axis="x", bottom=False, labelbottom=False)
     bars.margins(y=0.12)
     bars.yaxis.set_major_formatter(lambda value, place: f"{100 * value:g} %")
@@ -177,11 +158,10 @@ def plot_profile_shares(
     else:
         label = "probability" if space.listable else f"probability, {N_DRAWS:,} draws"
         whole = "fitted distribution"
-    bars.set_ylabel(label, **style.text_options())
     everything = len(shares) == space.n_states
     which = "all profiles" if everything else f"the {len(shares)} most common profiles"
     title = f"{which}: {100 * shares.sum():.3g} % of the {whole}"
-    bars.set_title(title, loc="left", **style.text_options())
+    frame.label_axes(bars, y=label, title=title)
     _draw_levels(table, profiles, space.levels, result.latent_names)
     return ax
 
@@ -190,20 +170,60 @@ def _draw_levels(
     ax: Axes, profiles: NDArray[np.int64], levels: tuple[int, ...], names: tuple[str, ...]
 ) -> None:
     """Draw a dot for each latent of each profile: empty at level 0, darker at higher levels."""
-    shades = blue_shades(max(levels))
+    shades = frame.blue_shades(max(levels))
     for k in range(0, len(levels), 2):
         ax.axhspan(k - 0.5, k + 0.5, color="#f3f5f9", zorder=0)
     for v in range(max(levels)):
         x, y = np.nonzero(profiles == v)
         face, edge = (shades[v], style.INK) if v else (style.PAPER, style.FAINT)
-        options: dict[str, Any] = {
-            "markerfacecolor": face,
-            "markeredgecolor": edge,
-            "markeredgewidth": 0.7,
-        }
-        ax.plot(x, y, linestyle="none", marker="o", markersize=6.0, **options)
+        frame.draw_dots(ax, x, y, 6.0, face, edge=edge, markeredgewidth=0.7)
     ax.set_yticks(range(len(names)))
     ax.set_yticklabels([style.display_name(name, 22) for name in names], **style.text_options())
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.tick_params(labelbottom=False)
-    hide_frame(ax)
+    frame.hide_frame(ax)
+
+
+def size_of_profiles(n_profiles: int) -> Size:
+    """Return a size in inches for `plot_profiles`."""
+    return 6.2, 0.8 + 0.34 * n_profiles
+
+
+def plot_profiles(
+    ax: Axes,
+    names: Sequence[str],
+    shares: NDArray[np.float64],
+    *,
+    marked: Sequence[bool],
+    mark: str,
+) -> Axes:
+    """Draw the probability of each profile as a bar, and return the axes.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    names : sequence of str, length S
+        Top to bottom.
+    shares : ndarray, shape (S,)
+    marked : sequence of bool, length S
+        Bars drawn in the dark colour.
+    mark : str
+        Legend of the dark bars.
+    """
+    from matplotlib.patches import Patch
+
+    y = np.arange(len(names))[::-1]
+    outline: dict[str, Any] = {"edgecolor": style.INK, "linewidth": 0.7}
+    colors = [style.BLUE if dark else style.HAIR for dark in marked]
+    ax.barh(y, shares, height=0.62, color=colors, **outline)
+    for place, share in zip(y, shares, strict=True):
+        ax.text(share + 0.006, place, f"{share:.3f}", **style.text_options(va="center"))
+    ax.set_yticks(y, labels=[style.display_name(name, 40) for name in names])
+    ax.set_xlim(0.0, max(float(shares.max()) * 1.18, 0.05))
+    frame.label_axes(ax, "probability")
+    frame.style_axes(ax, grid=None)
+    ax.tick_params(axis="y", length=0)
+    entries = ((style.BLUE, mark), (style.HAIR, "other"))
+    handles = [Patch(facecolor=color, label=label, **outline) for color, label in entries]
+    frame.add_legend(ax, handles=handles, loc="lower right")
+    return ax

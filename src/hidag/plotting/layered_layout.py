@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,36 +15,23 @@ from sklearn.isotonic import isotonic_regression
 Point = tuple[float, float]
 Edge = tuple[int, int]
 
-#: Sweeps that reduce crossings; further ones rarely do.
-_CROSSING_SWEEPS = 12
-#: Sweeps that move nodes towards their neighbours.
-_POSITION_SWEEPS = 24
+#: Sweeps that reduce crossings, and that move nodes towards their neighbours.
+_CROSSING_SWEEPS, _POSITION_SWEEPS = 12, 24
 #: Weight of links between dummy nodes relative to others; it straightens long edges.
 _DUMMY_WEIGHT = 4.0
 #: Points.
-ROW_GAP = 44.0
-NODE_GAP = 22.0
-EDGE_GAP = 12.0
-COMPONENT_GAP = 40.0
+ROW_GAP, NODE_GAP, EDGE_GAP, COMPONENT_GAP = 44.0, 22.0, 12.0, 40.0
 #: Target ratio of width to height when components are packed.
 _ASPECT = 1.5
 
 
 @dataclass(frozen=True)
 class Layered:
-    """Nodes in rows, with a dummy node in each row that an edge passes through.
+    """Nodes in rows, with a dummy node in each row that an edge passes through."""
 
-    Attributes
-    ----------
-    rows : list of lists of int
-        From the top; numbers from K on are dummy nodes.
-    chains : mapping from (i, j) to the dummy nodes of that edge, from the top
-    n_nodes : int
-        K.
-    n_crossings : int
-    """
-
+    #: From the top; numbers from ``n_nodes`` on are dummy nodes.
     rows: list[list[int]]
+    #: Dummy nodes of each edge, from the top.
     chains: dict[Edge, list[int]]
     n_nodes: int
     n_crossings: int
@@ -176,41 +163,40 @@ def _horizontal_positions(
 class Layout:
     """Positions of labels and edges in points, y growing upwards.
 
-    Attributes
-    ----------
-    centres : ndarray, shape (K, 2)
-    sizes : list of (width, height), length K
-    routes : mapping from (i, j) to points
-        Each route leads from the box of i to the box of j below it. It may be curved from the first
-        to the second point, from the third to the fourth, and so on, where no box is.
-    width, height : float
+    A route leads from the box of a node to the box of a node below it. It may be curved from the
+    first to the second point, from the third to the fourth, and so on, where no box is.
     """
 
-    centres: NDArray[np.float64]
-    sizes: list[tuple[float, float]]
+    nodes: list[int]
+    centres: NDArray[np.float64]  # (K, 2)
+    sizes: NDArray[np.float64]  # (K, 2), width and height of each box
     routes: dict[Edge, list[Point]]
     width: float
     height: float
 
 
-def lay_out(
-    joined: NDArray[np.int8],
-    directed: NDArray[np.int8],
-    sizes: Sequence[tuple[float, float]],
-) -> Layout:
-    """Return a layout of a graph.
+def curve(points: Sequence[Point]) -> Iterator[tuple[str, list[Point]]]:
+    """Yield a route as SVG commands: curves between the rows, vertical lines through a row."""
+    yield "M", [points[0]]
+    last = points[0]
+    for start, end in zip(points[0::2], points[1::2], strict=True):
+        if start != last:
+            yield "L", [start]
+        half = (start[1] + end[1]) / 2
+        yield "C", [(start[0], half), (end[0], half), end]
+        last = end
 
-    Parameters
-    ----------
-    joined : ndarray, shape (K, K)
-        Symmetric; 1 for each edge.
-    directed : ndarray, shape (K, K)
-        ``directed[i, j] = 1`` where i must be above j; acyclic.
-    sizes : sequence of (width, height), length K
-        Of the labels' boxes.
+
+def lay_out(
+    joined: NDArray[np.int8], directed: NDArray[np.int8], sizes: NDArray[np.float64]
+) -> Layout:
+    """Return a layout of a graph with boxes of some sizes, shape (K, 2).
+
+    ``joined`` is symmetric, shape (K, K), with 1 for each edge; ``directed[i, j] = 1`` where i must
+    be above j, without cycles.
     """
     blocks = [_lay_out_component(nodes, joined, directed, sizes) for nodes in components(joined)]
-    return _pack_components(blocks, list(sizes))
+    return _pack_components(blocks, sizes)
 
 
 def components(joined: NDArray[np.int8]) -> list[list[int]]:
@@ -220,25 +206,14 @@ def components(joined: NDArray[np.int8]) -> list[list[int]]:
     return sorted(found, key=lambda nodes: (-len(nodes), nodes))
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Layout of one component, its lower left corner at the origin."""
-
-    nodes: list[int]
-    centres: NDArray[np.float64]
-    routes: dict[Edge, list[Point]]
-    width: float
-    height: float
-
-
 def _lay_out_component(
     nodes: list[int],
     joined: NDArray[np.int8],
     directed: NDArray[np.int8],
-    sizes: Sequence[tuple[float, float]],
-) -> _Block:
-    part, size = np.ix_(nodes, nodes), len(nodes)
-    box = np.array([sizes[k] for k in nodes], dtype=np.float64)
+    sizes: NDArray[np.float64],
+) -> Layout:
+    """Return the layout of one component, its lower left corner at the origin."""
+    part, size, box = np.ix_(nodes, nodes), len(nodes), sizes[nodes]
     candidates = [layered(arrows) for arrows in _orientations(joined[part], directed[part])]
     best = min(candidates, key=lambda graph: graph.cost)
     widths = [np.array([box[v, 0] if v < size else EDGE_GAP for v in row]) for row in best.rows]
@@ -265,7 +240,7 @@ def _lay_out_component(
             points += [(start - left, low), (end - left, high)]
         routes[(nodes[a], nodes[b])] = points
     centres = np.array([[x[v] - left, middle[v]] for v in range(size)])
-    return _Block(nodes, centres, routes, right - left, total)
+    return Layout(nodes, centres, box, routes, right - left, total)
 
 
 def _orientations(joined: NDArray[np.int8], directed: NDArray[np.int8]) -> list[NDArray[np.bool_]]:
@@ -299,15 +274,15 @@ def _ports(
     return ports
 
 
-def _pack_components(blocks: list[_Block], sizes: list[tuple[float, float]]) -> Layout:
+def _pack_components(blocks: list[Layout], sizes: NDArray[np.float64]) -> Layout:
     """Arrange the components in lines, the largest first."""
 
-    def line_width(line: list[_Block]) -> float:
+    def line_width(line: list[Layout]) -> float:
         return sum(b.width for b in line) + COMPONENT_GAP * (len(line) - 1)
 
     area = sum((b.width + COMPONENT_GAP) * (b.height + COMPONENT_GAP) for b in blocks)
     limit = max([b.width for b in blocks] + [float(np.sqrt(area * _ASPECT))])
-    lines: list[list[_Block]] = []
+    lines: list[list[Layout]] = []
     for block in blocks:
         if lines and line_width([*lines[-1], block]) <= limit + 1e-9:
             lines[-1].append(block)
@@ -328,4 +303,4 @@ def _pack_components(blocks: list[_Block], sizes: list[tuple[float, float]]) -> 
                 routes[edge] = [(px + x, py + y) for px, py in points]
             x += block.width + COMPONENT_GAP
         top -= line_height + COMPONENT_GAP
-    return Layout(centres, sizes, routes, width, height)
+    return Layout(list(range(len(sizes))), centres, sizes, routes, width, height)

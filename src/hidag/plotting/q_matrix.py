@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,19 +12,9 @@ from hidag.exceptions import Advice, DataError, Setting, SettingError
 from hidag.formatting import format_cell
 from hidag.measurement.families.base import family_named, split_name
 from hidag.measurement.parameters import nominal_item
+from hidag.plotting import figure as frame
 from hidag.plotting import style
-from hidag.plotting.figure import (
-    Size,
-    add_colorbar,
-    add_legend,
-    axes_points,
-    hide_frame,
-    label_columns,
-    label_rows,
-    new_axes,
-    size_of_q,
-    style_axes,
-)
+from hidag.plotting.figure import Size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,17 +36,9 @@ _MAX_LABEL_LENGTH = 44
 _MAX_NAMED_LOADINGS, _MAX_STEMS = 40, 150
 
 
-@dataclass(frozen=True)
-class _Reference:
-    """A Q to compare with: its name, and the legends of its missing and additional entries."""
-
-    name: str
-    missing: str
-    additional: str
-
-
-_TRUTH = _Reference("true Q", "missed", "not in the truth")
-_PROVISIONAL = _Reference("provisional Q", "provisional only", "estimated only")
+#: A Q to compare with: its name, and the legends of its missing and additional entries.
+_TRUTH = ("true Q", "missed", "not in the truth")
+_PROVISIONAL = ("provisional Q", "provisional only", "estimated only")
 
 
 def plot_q(
@@ -74,16 +55,15 @@ def plot_q(
     """Draw Q as a heat map, coloured by the loadings, and return the axes.
 
     Loadings of gaussian, lognormal and censored items are divided by the standard deviation of the
-    item, so that items with different units are comparable. For latents with more than two levels
-    the colour is the difference between the highest and the lowest level; with interactions it is
-    averaged over the levels of the other latents, equally weighted.
+    item. For latents with more than two levels the colour is the difference between the highest and
+    the lowest level; with interactions it is averaged over the levels of the other latents, equally
+    weighted.
 
     Parameters
     ----------
     result : FitResult or array, shape (J, K)
         A fitted ``result_``; or loadings, or Q itself.
     ax : matplotlib Axes, optional
-        Default: a new figure.
     truth : array of 0 and 1, shape (J, K), optional
         The true Q, its columns in the order of the latents. Missed entries are framed, additional
         entries crossed.
@@ -100,14 +80,12 @@ def plot_q(
         raise SettingError(
             "exclusive-options",
             "{first} and {second} cannot be drawn in the same figure",
+            {"first": Setting("truth"), "second": Setting("provisional")},
             advice=Advice("omit-option", "omit one of them"),
-            first=Setting("truth"),
-            second=Setting("provisional"),
         )
     values, q, default_label = standardized_loadings(result)
     items, latents = _names(result, values.shape, item_names, latent_names)
-    if ax is None:
-        ax = new_axes(size_of_q(*values.shape))
+    ax = ax or frame.new_axes(frame.size_of_q(*values.shape))
 
     from matplotlib import colormaps
 
@@ -116,27 +94,29 @@ def plot_q(
     sizes = np.abs(values[q == 1])
     limit = (float(np.percentile(sizes, _COLOR_PERCENTILE)) if sizes.size else 0.0) or 1.0
     colors = colormaps["Blues"] if is_binary else _loading_colors(nonnegative)
-    image = ax.imshow(
+    image = frame.draw_heat_map(
+        ax,
         np.where(q == 1, values, np.nan),
-        cmap=colors.with_extremes(bad="#f6f7f9"),
-        vmin=0.0 if nonnegative or is_binary else -limit,
-        vmax=1.4 if is_binary else limit,
-        aspect="auto",
-        interpolation="nearest",
+        colors.with_extremes(bad="#f6f7f9"),
+        (0.0 if nonnegative or is_binary else -limit, 1.4 if is_binary else limit),
     )
-    label_rows(ax, items, "items")
-    label_columns(ax, latents, top=True)
-    _separate_cells(ax, *values.shape)
+    frame.label_rows(ax, items, "items")
+    frame.label_columns(ax, latents, top=True)
+    # White lines between the columns, and between the rows if they are few.
+    ax.set_xticks(np.arange(len(latents) - 1) + 0.5, minor=True)
+    if len(items) <= _MAX_ITEMS_WITH_LINES:
+        ax.set_yticks(np.arange(len(items) - 1) + 0.5, minor=True)
+    ax.grid(which="minor", color=style.PAPER, linewidth=1.2)
+    ax.tick_params(which="minor", length=0)
     if not is_binary:
         if len(items) <= _MAX_ITEMS_WITH_NUMBERS and len(latents) <= _MAX_LATENTS_WITH_NUMBERS:
             for j, k in np.argwhere(q == 1).tolist():
                 color = style.PAPER if abs(values[j, k]) > 0.55 * limit else style.INK
-                options = style.text_options(style.SMALL_FONT_SIZE - 0.5, color=color)
                 text = format_cell(float(values[j, k]))
-                ax.text(k, j, text, ha="center", va="center", **options)
+                frame.write_centred(ax, k, j, text, style.SMALL_FONT_SIZE - 0.5, color=color)
         clipped = bool((sizes > limit).any())
         extend = ("max" if nonnegative else "both") if clipped else "neither"
-        add_colorbar(ax, image, label or default_label, extend=extend)
+        frame.add_colorbar(ax, image, label or default_label, extend=extend)
     if truth is not None:
         _mark_differences(ax, q, truth, _TRUTH)
     if provisional is not None:
@@ -155,10 +135,8 @@ def _names(
     """Return the given names, those of the result, or X1, ... and Z1, ..."""
     items = items or getattr(result, "item_names", None)
     latents = latents or getattr(result, "latent_names", None)
-    return (
-        items or tuple(f"X{j + 1}" for j in range(shape[0])),
-        latents or tuple(f"Z{k + 1}" for k in range(shape[1])),
-    )
+    defaults = [tuple(f"{a}{i + 1}" for i in range(n)) for a, n in zip("XZ", shape, strict=True)]
+    return items or defaults[0], latents or defaults[1]
 
 
 def _loading_colors(nonnegative: bool) -> Any:
@@ -173,17 +151,9 @@ def _loading_colors(nonnegative: bool) -> Any:
     return ListedColormap(np.vstack([whole(np.linspace(0.04, 0.40, 128)), above]))
 
 
-def _separate_cells(ax: Axes, n_items: int, n_latents: int) -> None:
-    """Draw white lines between the columns, and between the rows if they are few."""
-    hide_frame(ax)
-    ax.set_xticks(np.arange(n_latents - 1) + 0.5, minor=True)
-    if n_items <= _MAX_ITEMS_WITH_LINES:
-        ax.set_yticks(np.arange(n_items - 1) + 0.5, minor=True)
-    ax.grid(which="minor", color=style.PAPER, linewidth=1.2)
-    ax.tick_params(which="minor", length=0)
-
-
-def _mark_differences(ax: Axes, q: NDArray[np.int8], other: ArrayLike, kind: _Reference) -> None:
+def _mark_differences(
+    ax: Axes, q: NDArray[np.int8], other: ArrayLike, kind: tuple[str, str, str]
+) -> None:
     """Frame the entries missing in the estimate, cross its additional entries, add a legend."""
     from matplotlib.collections import PatchCollection
     from matplotlib.lines import Line2D
@@ -195,15 +165,13 @@ def _mark_differences(ax: Axes, q: NDArray[np.int8], other: ArrayLike, kind: _Re
         raise DataError(
             "q-shape",
             "the {name} must have the shape of the estimated Q, {expected}, got {shape}",
+            {"name": kind[0], "expected": q.shape, "shape": given.shape},
             advice=Advice("match-latents", "match the latents first"),
-            name=kind.name,
-            expected=q.shape,
-            shape=given.shape,
         )
     # Negative and missing entries are unknown.
     missing = np.argwhere((given > 0) & (q == 0))
     additional = np.argwhere((given == 0) & (q == 1))
-    scale = min(axes_points(ax)[1] / max(len(q), 1) / _FULL_MARK_HEIGHT, 1.0)
+    scale = min(frame.axes_points(ax)[1] / max(len(q), 1) / _FULL_MARK_HEIGHT, 1.0)
     width, size = max(1.4 * scale, 0.5), max(5.0 * scale, 2.2)
     frames = [Rectangle((k - 0.44, j - 0.4), 0.88, 0.8) for j, k in missing.tolist()]
     if frames:
@@ -213,21 +181,16 @@ def _mark_differences(ax: Axes, q: NDArray[np.int8], other: ArrayLike, kind: _Re
     def cross(width: float, size: float) -> dict[str, Any]:
         # A light outline makes the cross visible on cells of any colour.
         outline = [Stroke(linewidth=width + 1.8, foreground=style.PAPER), Normal()]
-        shape: dict[str, Any] = {
-            "linestyle": "none",
-            "marker": "x",
-            "color": style.INK,
-            "path_effects": outline,
-        }
-        return {"markersize": size, "markeredgewidth": width, **shape}
+        shape: dict[str, Any] = {"marker": "x", "markersize": size, "markeredgewidth": width}
+        return {"linestyle": "none", "color": style.INK, "path_effects": outline, **shape}
 
     if len(additional):
         ax.plot(additional[:, 1] + 0.36, additional[:, 0], **cross(width, size))
-    missing_label = f"{kind.missing} ({len(missing)})"
-    frame = Patch(fill=False, edgecolor=style.BLUE, linewidth=1.4, label=missing_label)
-    crossed = Line2D([], [], label=f"{kind.additional} ({len(additional)})", **cross(1.4, 5.0))
+    labels = f"{kind[1]} ({len(missing)})", f"{kind[2]} ({len(additional)})"
+    box = Patch(fill=False, edgecolor=style.BLUE, linewidth=1.4, label=labels[0])
+    crossed = Line2D([], [], label=labels[1], **cross(1.4, 5.0))
     place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.01)}
-    add_legend(ax, handles=[frame, crossed], ncols=2, **place)
+    frame.add_legend(ax, handles=[box, crossed], ncols=2, **place)
 
 
 def standardized_loadings(
@@ -288,14 +251,12 @@ def plot_loadings(
     ----------
     result : FitResult or array, shape (J, K)
     ax : matplotlib Axes, optional
-        Default: a new figure.
     latent_names, item_names : tuple of str, optional
         Default: those of the result, or Z1, Z2, ... and X1, X2, ...
     """
     values, q, label = standardized_loadings(result)
     items, latents = _names(result, values.shape, item_names, latent_names)
-    if ax is None:
-        ax = new_axes(size_of_loadings(len(latents)))
+    ax = ax or frame.new_axes(size_of_loadings(len(latents)))
     count = int((q == 1).sum())
     named = count <= _MAX_NAMED_LOADINGS
     for k in range(len(latents)):
@@ -306,30 +267,21 @@ def plot_loadings(
         for part, color, marker in ((y >= 0, style.BLUE, "o"), (y < 0, style.VERMILION, "v")):
             if count <= _MAX_STEMS:
                 ax.vlines(x[part], 0.0, y[part], color=color, linewidth=0.7, alpha=0.5)
-            points: dict[str, Any] = {
-                "marker": marker,
-                "markersize": 4.0 if named else 2.6,
-                "color": color,
-            }
-            ax.plot(x[part], y[part], linestyle="none", **points)
+            size = 4.0 if named else 2.6
+            frame.draw_dots(ax, x[part], y[part], size, color, marker=marker)
         for i, j in enumerate(order.tolist() if named else ()):
-            ax.annotate(
-                style.display_name(items[j], 12),
-                (x[i], y[i]),
-                xytext=(0, 4 if y[i] >= 0 else -4),
-                textcoords="offset points",
-                ha="center",
-                va="bottom" if y[i] >= 0 else "top",
-                rotation=90,
-                **style.text_options(style.SMALL_FONT_SIZE - 2.0),
-            )
+            up = y[i] >= 0
+            place: dict[str, Any] = {"xytext": (0, 4 if up else -4), "textcoords": "offset points"}
+            text = {"ha": "center", "va": "bottom" if up else "top", "rotation": 90}
+            options = style.text_options(style.SMALL_FONT_SIZE - 2.0, **text)
+            ax.annotate(style.display_name(items[j], 12), (x[i], y[i]), **place, **options)
     ax.axhline(0.0, color=style.FAINT, linewidth=0.8)
-    style_axes(ax)
+    frame.style_axes(ax)
     if q.any():
         low, high = min(values[q == 1].min(), 0.0), max(values[q == 1].max(), 0.0)
         margin = (0.16 if named else 0.05) * (high - low)
         ax.set_ylim(low - (margin if low < 0 else 0.0), high + (margin if high > 0 else 0.0))
     ax.set_xlim(-0.6, len(latents) - 0.4)
-    label_columns(ax, latents)
-    ax.set_ylabel(textwrap.fill(label, _MAX_LABEL_LENGTH), **style.text_options())
+    frame.label_columns(ax, latents)
+    frame.label_axes(ax, y=textwrap.fill(label, _MAX_LABEL_LENGTH))
     return ax

@@ -1,4 +1,4 @@
-"""Plot of the criteria for the number of latents."""
+"""Plots of criteria: those for the number of latents, and the objective by iteration."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from hidag.plotting import figure as frame
 from hidag.plotting import style
-from hidag.plotting.figure import add_legend, require_matplotlib, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from hidag.model_selection.selection import Selection
+    from hidag.results import FitResult
 
 
 #: Inches.
-SIZE = (9.6, 3.1)
+SIZE, TRACE_SIZE = (9.6, 3.1), (5.6, 3.0)
 #: Eigenvalues drawn beyond the largest recommendation.
 _MORE_EIGENVALUES = 4
 #: Factor by which the logarithmic axis extends above the criteria, to leave room for the legend.
@@ -39,10 +41,9 @@ def plot_selection(
     Parameters
     ----------
     selection : Selection
-    figure : matplotlib Figure, optional
-        Empty. Default: a new pyplot figure.
+    figure : empty matplotlib Figure, optional
     marked : int, optional
-        The number to mark. Default: the recommended one.
+        The number to mark; the recommended one by default.
 
     Returns
     -------
@@ -50,7 +51,7 @@ def plot_selection(
         Two, or three with cross-validation.
     """
     if figure is None:
-        require_matplotlib()
+        frame.require_matplotlib()
         import matplotlib.pyplot as plt
 
         figure = plt.figure(figsize=SIZE)
@@ -69,13 +70,13 @@ def plot_selection(
             capsize=3.0,
             **_line(style.BLUE),
         )
-        _set_title(panels[2], "held-out log-likelihood per row, minus maximum")
+        frame.label_axes(panels[2], title="held-out log-likelihood per row, minus maximum")
     chosen = selection.recommended if marked is None else marked
     for ax in panels:
         ax.axvline(chosen, color=style.FAINT, linewidth=5.0, alpha=0.3, zorder=0)
-        ax.set_xlabel("number of latents", **style.text_options())
+        frame.label_axes(ax, "number of latents")
         ax.xaxis.get_major_locator().set_params(integer=True)
-        style_axes(ax)
+        frame.style_axes(ax)
     return panels
 
 
@@ -97,24 +98,16 @@ def _line(color: str, **options: Any) -> dict[str, Any]:
     return {"color": color, "marker": "o", "markersize": 4.0, "linewidth": 1.4, **options}
 
 
-def _set_title(ax: Axes, title: str) -> None:
-    ax.set_title(title, loc="left", **style.text_options())
-
-
 def _draw_eigenvalues(ax: Axes, selection: Selection) -> None:
     count = selection.count
     last = max(selection.recommended, *selection.votes.values()) + _MORE_EIGENVALUES
     drawn = slice(0, min(last, count.largest))
     numbers = np.arange(1, count.largest + 1)[drawn]
     ax.plot(numbers, count.eigenvalues[drawn], label="observed", **_line(style.BLUE))
-    ax.plot(
-        numbers,
-        count.noise[drawn],
-        label="columns permuted",
-        **_line(style.VERMILION, marker="", linestyle=(0, (4, 2))),
-    )
-    _set_title(ax, "eigenvalues of the shared variance")
-    add_legend(ax, loc="best")
+    dashed = _line(style.VERMILION, marker="", linestyle=(0, (4, 2)))
+    ax.plot(numbers, count.noise[drawn], label="columns permuted", **dashed)
+    frame.label_axes(ax, title="eigenvalues of the shared variance")
+    frame.add_legend(ax, loc="best")
 
 
 def _draw_criteria(ax: Axes, rows: Rows) -> None:
@@ -131,6 +124,61 @@ def _draw_criteria(ax: Axes, rows: Rows) -> None:
     # The minimum is zero: linear near it, logarithmic above.
     ax.set_yscale("symlog", linthresh=10.0)
     ax.set_ylim(bottom=-2.0, top=_LEGEND_ROOM * max(ax.get_ylim()[1], 10.0))
-    _set_title(ax, "information criteria, minus minimum")
+    frame.label_axes(ax, title="information criteria, minus minimum")
     if ax.get_legend_handles_labels()[0]:
-        add_legend(ax, loc="upper right")
+        frame.add_legend(ax, loc="upper right")
+
+
+def plot_trace(result: FitResult, ax: Axes | None = None) -> Axes:
+    """Plot the convergence of a fit, and return the axes.
+
+    Exact EM evaluates its objective in every iteration. Stochastic EM does not; the largest change
+    of a coefficient is drawn instead.
+
+    Parameters
+    ----------
+    result : FitResult
+    ax : matplotlib Axes, optional
+    """
+    ax = ax or frame.new_axes(TRACE_SIZE)
+
+    from matplotlib.ticker import MaxNLocator
+
+    objective, change = np.asarray(result.trace, dtype=np.float64).reshape(-1, 2).T
+    iterations = np.arange(1, len(objective) + 1)
+    known = np.isfinite(objective)
+    label = ""
+    if known.any():
+        label = "penalised log-likelihood"
+        _draw_trace(ax, iterations[known], objective[known])
+        # Starts on a subsample have objectives on another scale.
+        ends = [(start.n_iter, start.objective) for start in result.starts if start.n_rows == 0]
+        if ends:
+            x, y = zip(*ends, strict=True)
+            text = f"final value of each start ({len(ends)})"
+            frame.draw_dots(ax, x, y, 4.5, style.PAPER, edge=style.VERMILION, label=text)
+            # Below the axis, where it cannot cover a curve.
+            anchor: dict[str, Any] = {"loc": "upper right", "bbox_to_anchor": (1.0, -0.11)}
+            frame.add_legend(ax, borderaxespad=0.0, handletextpad=0.1, **anchor)
+    elif np.isfinite(change).any():
+        label = "largest change of a coefficient"
+        ax.plot(iterations, change, color=style.BLUE, linewidth=1.4)
+        if np.nanmin(change) > 0:
+            ax.set_yscale("log")
+    frame.label_axes(ax, "iteration", label)
+    frame.style_axes(ax)
+    if ax.get_yscale() == "linear":
+        ax.ticklabel_format(axis="y", useOffset=False)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    return ax
+
+
+def _draw_trace(ax: Axes, iterations: NDArray[np.int64], values: NDArray[np.float64]) -> None:
+    """Draw a line per EM run: EM is monotone, so a decrease means that the objective changed."""
+    breaks = np.flatnonzero(np.diff(values) < -1e-9 * np.abs(values[:-1])) + 1
+    for x, y in zip(np.split(iterations, breaks), np.split(values, breaks), strict=True):
+        ax.plot(x, y, color=style.BLUE, linewidth=1.8, marker="o", markersize=2.5)
+    for first in iterations[breaks]:
+        ax.axvline(first - 0.5, color=style.FAINT, linewidth=0.8, linestyle=(0, (2, 3)))
+    if len(breaks):
+        frame.label_axes(ax, title="dotted line: change of penalty or latent distribution")

@@ -12,25 +12,28 @@ from hidag.exceptions import FileError
 from hidag.formatting import format_row
 from hidag.results import without_nan
 
-#: Headings identify sections: a bootstrap replaces the section about standard errors.
-UNCERTAINTY = "Uncertainty"
-CLASSIFICATION = "Classification"
-INTERVENTIONS = "Interventions"
-GOODNESS_OF_FIT = "Goodness of fit"
-Q_VALIDATION = "Q-matrix validation"
+
+class Heading:
+    """Headings identify sections: a bootstrap replaces the section about standard errors."""
+
+    UNCERTAINTY = "Uncertainty"
+    CLASSIFICATION = "Classification"
+    INTERVENTIONS = "Interventions"
+    GOODNESS_OF_FIT = "Goodness of fit"
+    Q_VALIDATION = "Q-matrix validation"
+
+
 #: Headings in files of earlier versions.
 _FORMER_HEADINGS = {
-    "How sure it is": UNCERTAINTY,
-    "Who is where": CLASSIFICATION,
-    "What if": INTERVENTIONS,
-    "How well it fits": GOODNESS_OF_FIT,
-    "Is Q right": Q_VALIDATION,
+    "How sure it is": Heading.UNCERTAINTY,
+    "Who is where": Heading.CLASSIFICATION,
+    "What if": Heading.INTERVENTIONS,
+    "How well it fits": Heading.GOODNESS_OF_FIT,
+    "Is Q right": Heading.Q_VALIDATION,
 }
 
-#: Longer tables are collapsed.
-OPEN_TABLE_ROWS = 30
-#: Longer tables are truncated on the page; the CSV files are complete.
-MAX_TABLE_ROWS = 1000
+#: Longer tables are collapsed, and truncated on the page; the CSV files are complete.
+OPEN_TABLE_ROWS, MAX_TABLE_ROWS = 30, 1000
 
 _FORMAT, _VERSION = "hidag-report", 1
 #: Attributes of `ReportContent` that the file stores under another key.
@@ -47,57 +50,32 @@ _KEYS = {
 class Table:
     """A table of a page; numbers are rounded on the page and complete in the CSV file.
 
-    Attributes
-    ----------
-    name : str
-        Stem of its CSV file.
-    caption : str
-    header : tuple of str
-    rows : tuple of tuple
-        Strings, integers and floats; NaN and None are empty cells.
-    decimals : int
-        Decimals of floats on the page.
+    Cells are strings, integers and floats; NaN and None are empty.
     """
 
-    name: str
+    name: str  # stem of its CSV file
     caption: str
     header: tuple[str, ...]
     rows: tuple[tuple[object, ...], ...]
-    decimals: int = 3
+    decimals: int = 3  # of floats on the page
 
 
 @dataclass(frozen=True)
 class Section:
-    """A section of a page.
-
-    Attributes
-    ----------
-    heading : str
-    paragraphs : tuple of str
-        Plain text; commands in backticks.
-    pictures, tables : tuple of str
-        Names of the pictures and tables below the text.
-    """
+    """A section of a page: plain text with commands in backticks, then pictures and tables."""
 
     heading: str
     paragraphs: tuple[str, ...] = ()
-    pictures: tuple[str, ...] = ()
-    tables: tuple[str, ...] = ()
+    pictures: tuple[str, ...] = ()  # names
+    tables: tuple[str, ...] = ()  # names
 
 
 @dataclass(frozen=True)
 class Panel:
     """A section together with its tables and the warnings that its results justify.
 
-    Attributes
-    ----------
-    heading : str
-    paragraphs : tuple of str
-    tables : tuple of Table
-    warnings : tuple of str
-        Clauses without a full stop, listed at the top of the report.
-    fit_assessed : bool
-        Whether the panel compares the fitted model with the data.
+    Warnings are clauses without a full stop, listed at the top of the report. ``fit_assessed`` is
+    whether the panel compares the fitted model with the data.
     """
 
     heading: str
@@ -115,51 +93,33 @@ class Panel:
 
 @dataclass(frozen=True)
 class ReportContent:
-    """Contents of a report beyond the fit itself.
-
-    Attributes
-    ----------
-    title : str
-    warnings : tuple of str
-        Issued by the fit.
-    support : tuple of (str, str, float)
-        Pairs of latents with the share of bootstrap samples in which they are adjacent.
-    sections : tuple of Section
-    tables : tuple of Table
-        Tables of the sections.
-    command : str
-        Command that reproduces the fit; empty if unknown.
-    misfits : tuple of str
-        Evidence against the model from the comparison with the data.
-    fit_assessed : bool
-        Whether fit statistics of item pairs were computed; predictive checks do not suffice.
-    directions : tuple of (str, str, float)
-        Directed edges with the share of bootstrap samples that have the same direction.
-    misfits_stored : bool
-        False for files of versions that did not store ``misfits``.
-    plots : bool
-        Whether the page has figures.
-    weighted : bool
-        Whether fit statistics used the sample weights.
-    n_resampled : int or None
-        Number of bootstrap samples; None if there are none or the file does not state it.
-    unstable_latents : tuple of str
-        Warnings about latents that bootstrap samples do not reproduce.
-    """
+    """Contents of a report beyond the fit itself."""
 
     title: str = "Latent variables and their causal graph"
+    #: Issued by the fit.
     warnings: tuple[str, ...] = ()
+    #: Pairs of latents with the share of bootstrap samples in which they are adjacent.
     support: tuple[tuple[str, str, float], ...] = ()
     sections: tuple[Section, ...] = ()
+    #: Tables of the sections.
     tables: tuple[Table, ...] = ()
+    #: Command that reproduces the fit; empty if unknown.
     command: str = ""
+    #: Evidence against the model from the comparison with the data.
     misfits: tuple[str, ...] = ()
+    #: Whether fit statistics of item pairs were computed; predictive checks do not suffice.
     fit_assessed: bool = False
+    #: Directed edges with the share of bootstrap samples that have the same direction.
     directions: tuple[tuple[str, str, float], ...] = ()
+    #: False for files of versions that did not store ``misfits``.
     misfits_stored: bool = True
+    #: Whether the page has figures.
     plots: bool = True
+    #: Whether fit statistics used the sample weights.
     weighted: bool = False
+    #: Number of bootstrap samples; None if there are none or the file does not state it.
     n_resampled: int | None = None
+    #: Warnings about latents that bootstrap samples do not reproduce.
     unstable_latents: tuple[str, ...] = ()
 
     @property
@@ -192,10 +152,7 @@ def display_table(table: Table) -> dict[str, Any]:
         "caption": table.caption,
         "header": table.header,
         "numeric": [
-            all(
-                isinstance(row[c], int | float) or row[c] is None or row[c] == ""
-                for row in table.rows
-            )
+            all(isinstance(row[c], int | float | None) or row[c] == "" for row in table.rows)
             for c in range(len(table.header))
         ],
         "rows": [
@@ -226,10 +183,15 @@ def load_content(path: Path) -> ReportContent:
             raise ValueError("unknown format")
         attributes = {key: name for name, key in _KEYS.items()}
         fields = {attributes.get(key, key): _as_tuples(value) for key, value in stored.items()}
-        fields["sections"] = tuple(_read_section(part) for part in stored["sections"])
-        fields["tables"] = tuple(Table(**_as_tuples(table)) for table in stored["tables"])
+        fields["sections"] = tuple(
+            Section(**part | {"heading": _FORMER_HEADINGS.get(part["heading"], part["heading"])})
+            for part in fields["sections"]
+        )
+        fields["tables"] = tuple(Table(**table) for table in fields["tables"])
         # Earlier versions stored neither of these.
-        has_statistics = any(s.heading == GOODNESS_OF_FIT and s.tables for s in fields["sections"])
+        has_statistics = any(
+            s.heading == Heading.GOODNESS_OF_FIT and s.tables for s in fields["sections"]
+        )
         fields.setdefault("fit_assessed", has_statistics)
         fields.setdefault("misfits_stored", "misfits" in fields)
         return ReportContent(**fields)
@@ -240,11 +202,6 @@ def load_content(path: Path) -> ReportContent:
             advice="remove it to write the report from the fit alone",
             path=path,
         ) from error
-
-
-def _read_section(stored: dict[str, Any]) -> Section:
-    section = Section(**_as_tuples(stored))
-    return replace(section, heading=_FORMER_HEADINGS.get(section.heading, section.heading))
 
 
 def _as_tuples(value: Any) -> Any:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hidag.config import CONFIG
 from hidag.formatting import join_names, plural, shorten
@@ -35,26 +34,13 @@ _UNINFORMATIVE = "the items are too weakly informative to conclude that they are
 
 @dataclass(frozen=True)
 class EdgeEvidence:
-    """Edges of a graph by their evidence.
+    """Edges of a graph by their evidence."""
 
-    Attributes
-    ----------
-    identified : tuple of (cause, effect)
-        Edges whose direction the data identify.
-    oriented_by_knowledge : tuple of (cause, effect)
-        Edges whose direction needs the prior knowledge.
-    undirected : tuple of pair
-    required : tuple of (cause, effect)
-        Edges that the prior knowledge requires, among them the steps of a hierarchy.
-    excluded : tuple of pair
-        Pairs that the prior knowledge forbids in both directions.
-    """
-
-    identified: tuple[Pair, ...]
-    oriented_by_knowledge: tuple[Pair, ...]
+    identified: tuple[Pair, ...]  # the data identify the direction
+    oriented_by_knowledge: tuple[Pair, ...]  # the direction needs the prior knowledge
     undirected: tuple[Pair, ...]
-    required: tuple[Pair, ...]
-    excluded: tuple[Pair, ...] = ()
+    required: tuple[Pair, ...]  # by prior knowledge, such as the steps of a hierarchy
+    excluded: tuple[Pair, ...] = ()  # pairs that prior knowledge forbids in both directions
 
     @property
     def estimated(self) -> tuple[Pair, ...]:
@@ -80,15 +66,13 @@ class EdgeEvidence:
         index = {name: k for k, name in enumerate(graph.names)}
         required = tuple((a, b) for a, b in directed if adjacency[index[a], index[b]])
         rest = [edge for edge in directed if edge not in required]
+        excluded = nonadjacent_pairs(knowledge, graph.names)
         return cls(
             tuple(edge for edge in rest if edge in by_data),
             tuple(edge for edge in rest if edge not in by_data),
             undirected,
             required,
-            tuple(
-                (graph.names[i], graph.names[j])
-                for i, j in nonadjacent_pairs(knowledge, graph.names)
-            ),
+            tuple((graph.names[i], graph.names[j]) for i, j in excluded),
         )
 
 
@@ -100,21 +84,13 @@ def describe_findings(
 ) -> list[str]:
     """Return a paragraph on the edges and their bootstrap support, and one on the items.
 
-    Parameters
-    ----------
-    result : FitResult
-    support : mapping from pair of names to float, optional
-        Share of bootstrap samples in which two latents are connected, in either order of the pair.
-    directions : mapping from (cause, effect) to float, optional
-        Share of bootstrap samples in which an edge has its direction.
-    n_samples : int, optional
-        Number of bootstrap samples; None if unknown.
+    Shares of bootstrap samples are optional: ``support`` by pair of latents, in either order, and
+    ``directions`` by cause and effect; ``n_samples`` is None if unknown.
     """
     edges, samples = EdgeEvidence.of(result), _BootstrapShares(n_samples)
-    supported = [
-        *_describe_support(edges, support, samples),
-        *_describe_direction_support(edges, directions or {}, samples),
-    ]
+    # Required edges are in every graph: their support is not informative.
+    supported = _describe_support(edges, support, samples) if support is not None else []
+    supported += _describe_direction_support(edges, directions or {}, samples)
     if supported and samples.are_few:
         supported.append("So few bootstrap samples are hardly informative.")
     sentences = [*_describe_edges(edges, result), *supported]
@@ -128,8 +104,9 @@ def describe_empty_graph(result: FitResult) -> str:
     if n_excluded == n_pairs:
         return "The graph has no edge: prior knowledge excludes all pairs."
     if n_excluded:
-        excluded = f"prior knowledge excludes {n_excluded:,} of {n_pairs:,} pairs"
-        return f"The graph has no edge; {excluded}."
+        return (
+            f"The graph has no edge; prior knowledge excludes {n_excluded:,} of {n_pairs:,} pairs."
+        )
     if _is_uninformative(result):
         return f"The graph has no edge, but {_UNINFORMATIVE}."
     return "The graph has no edge: the latents appear to be independent."
@@ -148,7 +125,11 @@ def _describe_edges(edges: EdgeEvidence, result: FitResult) -> list[str]:
     n_edges, n_pairs = len(edges.estimated) + len(edges.required), n_latents * (n_latents - 1) // 2
     if n_latents == 1:
         return []
-    excluded = _describe_excluded(edges.excluded)
+    excluded = []
+    if edges.excluded:
+        many = len(edges.excluded) > _MAX_EDGES
+        named = f"{len(edges.excluded):,} pairs" if many else _pairs(edges.excluded)
+        excluded.append(f"Excluded by prior knowledge, whatever the data: {named}.")
     if not n_edges:
         if len(edges.excluded) == n_pairs:
             return ["No two latents are connected: prior knowledge excludes all pairs."]
@@ -175,13 +156,6 @@ def _describe_edges(edges: EdgeEvidence, result: FitResult) -> list[str]:
     return out + excluded
 
 
-def _describe_excluded(pairs: Sequence[Pair]) -> list[str]:
-    if not pairs:
-        return []
-    named = f"{len(pairs):,} pairs" if len(pairs) > _MAX_EDGES else _pairs(pairs)
-    return [f"Excluded by prior knowledge, whatever the data: {named}."]
-
-
 def _count_edges(edges: EdgeEvidence, n_pairs: int) -> list[str]:
     n_edges = len(edges.estimated) + len(edges.required)
     out = [
@@ -198,25 +172,15 @@ def _count_edges(edges: EdgeEvidence, n_pairs: int) -> list[str]:
     return out
 
 
-@dataclass(frozen=True)
 class _BootstrapShares:
     """Wording of shares of bootstrap samples: percentages, or counts if there are few."""
 
-    number: int | None
-
-    @property
-    def are_few(self) -> bool:
-        return self.number is not None and self.number < FEW_SAMPLES
-
-    @property
-    def high(self) -> str:
-        """The share that counts as well supported."""
-        return self.share(1.0) if self.are_few else f"in at least {_HIGH_SUPPORT:.0%}"
-
-    @property
-    def samples(self) -> str:
-        """The noun at the first mention."""
-        return " bootstrap samples" if self.are_few else " of the bootstrap samples"
+    def __init__(self, number: int | None) -> None:
+        self.number = number
+        self.are_few = number is not None and number < FEW_SAMPLES
+        #: The share that counts as well supported, and the noun at the first mention.
+        self.high = self.share(1.0) if self.are_few else f"in at least {_HIGH_SUPPORT:.0%}"
+        self.noun = " bootstrap samples" if self.are_few else " of the bootstrap samples"
 
     def share(self, share: float) -> str:
         """Return a share as a phrase."""
@@ -229,26 +193,23 @@ class _BootstrapShares:
 
 
 def _describe_support(
-    edges: EdgeEvidence, support: Mapping[Pair, float] | None, samples: _BootstrapShares
+    edges: EdgeEvidence, support: Mapping[Pair, float], samples: _BootstrapShares
 ) -> list[str]:
-    # Required edges are in every graph: their support is not informative.
-    if support is None or not edges.estimated:
+    shares = sorted((support.get(p, support.get(p[::-1], 0.0)), p) for p in edges.estimated)
+    if not shares:
         return []
-    shares = sorted(
-        (support.get(pair, support.get(pair[::-1], 0.0)), pair) for pair in edges.estimated
-    )
     lowest, (a, b) = shares[0]
     pair = f"{_cut(a)} and {_cut(b)}"
     if len(shares) == 1:
         share = samples.share(lowest) if lowest < _HIGH_SUPPORT else samples.high
-        return [f"{pair} are connected {share}{samples.samples}."]
+        return [f"{pair} are connected {share}{samples.noun}."]
     noun = "estimated pairs" if edges.required else "pairs"
     n_high = sum(share >= _HIGH_SUPPORT for share, _ in shares)
     if n_high == len(shares):
-        return [f"Each of these {noun} is connected {samples.high}{samples.samples}."]
+        return [f"Each of these {noun} is connected {samples.high}{samples.noun}."]
     return [
         f"{n_high or 'None'} of these {len(shares)} {noun} {'is' if n_high < 2 else 'are'} "
-        f"connected {samples.high}{samples.samples}; the least supported, {pair}, "
+        f"connected {samples.high}{samples.noun}; the least supported, {pair}, "
         f"{samples.share(lowest)}."
     ]
 
@@ -278,20 +239,15 @@ def _describe_items(result: FitResult) -> list[str]:
         fewest, most = int(q.sum(axis=0).min()), int(q.sum(axis=0).max())
         number = f"{fewest} to {most} items" if fewest < most else plural(fewest, "item")
         return [f"Each latent is measured by {number}."]
-    return [
-        _describe_items_of(name, np.abs(strength[:, k]) * q[:, k], result.item_names)
-        for k, name in enumerate(result.latent_names)
-    ]
-
-
-def _describe_items_of(name: str, strength: NDArray[np.float64], items: Sequence[str]) -> str:
-    count = int((strength > _ZERO_STRENGTH * strength.max(initial=0.0)).sum())
-    if not count:
-        return f"{_cut(name)} is measured by no item."
-    order = np.argsort(-strength, kind="stable")[: min(count, _N_STRONGEST)]
-    named = join_names([_cut(items[j]) for j in order.tolist()])
-    most = ", most strongly by" if count > len(order) else ":"
-    return f"{_cut(name)} is measured by {plural(count, 'item')}{most} {named}."
+    out = []
+    for name, sizes in zip(result.latent_names, (np.abs(strength) * q).T, strict=True):
+        count = int((sizes > _ZERO_STRENGTH * sizes.max(initial=0.0)).sum())
+        order = np.argsort(-sizes, kind="stable")[: min(count, _N_STRONGEST)].tolist()
+        named = join_names([_cut(result.item_names[j]) for j in order])
+        how = ", most strongly by" if count > len(order) else ":"
+        items = f"{plural(count, 'item')}{how} {named}" if count else "no item"
+        out.append(f"{_cut(name)} is measured by {items}.")
+    return out
 
 
 def _arrows(edges: Sequence[Pair]) -> str:

@@ -1,10 +1,13 @@
-"""Sentences that describe a fit and the warnings that it justifies, for pages and the terminal."""
+"""Sentences and tables that describe a fit, and the warnings that it justifies."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from hidag.config import CONFIG
 from hidag.data.cells import describe_coding
@@ -18,9 +21,12 @@ from hidag.fitting.fit_warnings import (
 )
 from hidag.formatting import join_names, plural
 from hidag.inference.fitted_rows import NOT_SUMMED
+from hidag.latent.state_space import MAX_LISTED_STATES
 from hidag.measurement.families import item_type
-from hidag.reporting.content import GOODNESS_OF_FIT, ReportContent
-from hidag.reporting.model_description import describe_effects, describe_latents
+from hidag.measurement.families.base import family_named
+from hidag.measurement.terms import ALL_ORDERS, Effects
+from hidag.plotting.q_matrix import standardized_loadings
+from hidag.reporting.content import Heading, ReportContent
 
 if TYPE_CHECKING:
     from hidag.results import FitResult
@@ -30,6 +36,10 @@ if TYPE_CHECKING:
 MIN_ITEMS = 3
 HIGH_MISSING_SHARE = 0.3
 _MAX_NAMES = 6
+#: Items named for each latent.
+_N_STRONGEST = 3
+#: Smaller shares would be displayed as 0.0 %.
+_MIN_SHARE = 5e-4
 
 
 def count_families(result: FitResult) -> list[tuple[str, int, str]]:
@@ -50,36 +60,25 @@ def format_edges(graph: CPDAG | DAG) -> list[str]:
 def describe_fit(result: FitResult) -> list[str]:
     """Return sentences on the data, the model and the algorithm of a fit."""
     n_empty, reason = result.n_unanswered, result.n_latents_reason
-    missing = (
-        f", with {result.missing_share:.1%} of the cells missing" if result.missing_share else ""
-    )
+    share = f", with {result.missing_share:.1%} of the cells missing"
+    q, how = result.q_given, "given"
+    if q is None:
+        how = "estimated from the data"
+    elif n_open := int((q < 0).sum()):
+        how = f"given in part; {n_open:,} of {q.size:,} entries were estimated"
     return [
         f"The data have {result.n_samples:,} rows and {plural(len(result.item_names), 'item')}"
-        f"{missing}. The model has {describe_latents(result)}.",
+        f"{share if result.missing_share else ''}. The model has {describe_latents(result)}.",
         *([f"{describe_empty_rows(n_empty, result.n_samples)}."] if n_empty else []),
         *_describe_answer_codes(result),
         *([f"The number of latents was selected from the data: {reason}."] if reason else []),
         *(["Sample weights were used."] if result.weighted else []),
-        _describe_q(result),
+        f"The Q-matrix (which latent each item measures) was {how}.",
         describe_effects(result),
         *limiting_cases(result),
         *describe_knowledge(result),
         _describe_estimation(result),
     ]
-
-
-def _describe_q(result: FitResult) -> str:
-    """Return whether the Q-matrix was given."""
-    q = result.q_given
-    if q is None:
-        return "The Q-matrix (which latent each item measures) was estimated from the data."
-    n_open = int((q < 0).sum())
-    if not n_open:
-        return "The Q-matrix (which latent each item measures) was given."
-    return (
-        f"The Q-matrix (which latent each item measures) was given in part; {n_open:,} of "
-        f"{q.size:,} entries were estimated."
-    )
 
 
 def _describe_estimation(result: FitResult) -> str:
@@ -128,11 +127,8 @@ def describe_knowledge(result: FitResult) -> list[str]:
     def arrows(part: str) -> str:
         return ", ".join(f"{name(a)} -> {name(b)}" for a, b in knowledge.get(part, ()))
 
-    parts = []
-    if knowledge.get("required"):
-        parts.append(f"required edges {arrows('required')}")
-    if knowledge.get("forbidden"):
-        parts.append(f"forbidden directions {arrows('forbidden')}")
+    kinds = {"required": "required edges", "forbidden": "forbidden directions"}
+    parts = [f"{noun} {arrows(kind)}" for kind, noun in kinds.items() if knowledge.get(kind)]
     if knowledge.get("tiers"):
         tiers = [[name(variable) for variable in tier] for tier in knowledge["tiers"] if tier]
         free = [one for one in names if one not in {one for tier in tiers for one in tier}]
@@ -152,11 +148,7 @@ def list_concerns(
 ) -> list[Message | str]:
     """Return warnings that a reader needs before using the fit, without a full stop.
 
-    Parameters
-    ----------
-    result : FitResult
-    issued : iterable of Message, HidagWarning or str
-        Warnings of the fit, appended unless they follow from the result too.
+    Those that the fit issued are appended unless they follow from the result too.
     """
     derived = _derive_concerns(result)
     codes = {one.code for one in derived if isinstance(one, Message)}
@@ -169,31 +161,21 @@ def _derive_concerns(result: FitResult) -> list[Message | str]:
     n_items, n_latents = len(result.item_names), len(result.latent_names)
     q = result.q_matrix
     out: list[Message | str] = [*knowledge_conflicts(result), *_convergence_concerns(result)]
-    if n_items < 2 * n_latents + 1:
-        out.append(
-            Message(
-                "too-few-items",
-                "{latents} cannot be identified from {items}",
-                {"latents": plural(n_latents, "latent"), "items": plural(n_items, "item")},
-                Advice(
-                    "add-items", "at least {needed} items are needed", {"needed": 2 * n_latents + 1}
-                ),
-            )
-        )
-    weak = [
-        name
-        for name, count in zip(result.latent_names, q.sum(axis=0).tolist(), strict=True)
-        if count < MIN_ITEMS
-    ]
-    if weak:
+    needed = 2 * n_latents + 1
+    if n_items < needed:
+        sizes = {"latents": plural(n_latents, "latent"), "items": plural(n_items, "item")}
+        advice = Advice("add-items", "at least {needed} items are needed", {"needed": needed})
+        template = "{latents} cannot be identified from {items}"
+        out.append(Message("too-few-items", template, sizes, advice))
+    counts = zip(result.latent_names, q.sum(axis=0).tolist(), strict=True)
+    if weak := [name for name, count in counts if count < MIN_ITEMS]:
         fewer = "use fewer latents or " if n_latents > 1 else ""
         out.append(
             f"{plural(len(weak), 'latent is', 'latents are')} measured by fewer than {MIN_ITEMS} "
             f"items ({join_names(weak, limit=_MAX_NAMES)}) and may not be identified; {fewer}add "
             "items"
         )
-    unused = [name for name, row in zip(result.item_names, q, strict=True) if not row.any()]
-    if unused:
+    if unused := [n for n, row in zip(result.item_names, q, strict=True) if not row.any()]:
         out.append(
             f"{plural(len(unused), 'item measures', 'items measure')} no latent "
             f"({join_names(unused, limit=_MAX_NAMES)})"
@@ -217,46 +199,27 @@ def _derive_concerns(result: FitResult) -> list[Message | str]:
 
 def _convergence_concerns(result: FitResult) -> list[Message | str]:
     """Return warnings about starts that did not converge or disagree."""
-    more_iterations = Advice(
-        "raise-max-iter",
-        "fit again with a larger {max_iter} before interpreting the estimates",
-        {"max_iter": Setting("max_iter")},
-    )
     out: list[Message | str] = []
-    if not result.converged:
-        out.append(
-            Message(
-                "not-converged",
-                "the estimate did not converge in {iterations}",
-                {"iterations": plural(result.n_iter, "iteration")},
-                more_iterations,
-            )
+    template, n_iter = "the estimate did not converge in {iterations}", result.n_iter
+    if result.converged and result.all_starts_stopped:
+        template = (
+            "no start converged in {iterations}, so that the selected start may not be the best"
         )
-    elif result.all_starts_stopped:
-        out.append(
-            Message(
-                "not-converged",
-                "no start converged in {iterations}, so that the selected start may not be the "
-                "best",
-                {"iterations": plural(result.settings["max_iter"], "iteration")},
-                more_iterations,
-            )
-        )
+        n_iter = result.settings["max_iter"]
+    if not result.converged or result.all_starts_stopped:
+        remedy = "fit again with a larger {max_iter} before interpreting the estimates"
+        advice = Advice("raise-max-iter", remedy, {"max_iter": Setting("max_iter")})
+        iterations = {"iterations": plural(n_iter, "iteration")}
+        out.append(Message("not-converged", template, iterations, advice))
     # Starts that were stopped early do not show where they would have ended.
     if result.n_finished > 1 and result.n_reached == 1 and not result.all_starts_stopped:
-        out.append(
-            Message(
-                "best-start-not-replicated",
-                "only 1 of {n_finished} starts reached the best solution, so a better one may "
-                "exist",
-                {"n_finished": result.n_finished},
-                Advice(
-                    "more-starts",
-                    "fit again with a larger {n_starts}",
-                    {"n_starts": Setting("n_starts")},
-                ),
-            )
+        template = (
+            "only 1 of {n_finished} starts reached the best solution, so a better one may exist"
         )
+        remedy, setting = "fit again with a larger {n_starts}", {"n_starts": Setting("n_starts")}
+        advice = Advice("more-starts", remedy, setting)
+        counts = {"n_finished": result.n_finished}
+        out.append(Message("best-start-not-replicated", template, counts, advice))
     return out
 
 
@@ -278,7 +241,162 @@ def explain_missing_verdict(result: FitResult, content: ReportContent) -> str:
         )
     if not content.misfits_stored:
         return (
-            f'Fit statistics are listed below ("{GOODNESS_OF_FIT}"), but the version of hidag that '
-            "wrote them did not store whether they indicate misfit; fit again for a verdict."
+            f'Fit statistics are listed below ("{Heading.GOODNESS_OF_FIT}"), but the version of '
+            "hidag that wrote them did not store whether they indicate misfit; fit again for a "
+            "verdict."
         )
     return ""
+
+
+def all_binary(result: FitResult) -> bool:
+    """Return whether every latent has two levels."""
+    return max(result.terms.levels) == 2
+
+
+def describe_latents(result: FitResult) -> str:
+    """Return the number of latents and their numbers of levels."""
+    levels = result.terms.levels
+    if all_binary(result):
+        return plural(len(levels), "binary latent variable")
+    latents = plural(len(levels), "latent variable")
+    if len(set(levels)) == 1:
+        return f"{latents} with {levels[0]} levels{' each' if len(levels) > 1 else ''}"
+    parts = [f"{count} with {m} levels" for m, count in sorted(Counter(levels).items())]
+    return f"{latents}, {', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def describe_effects(result: FitResult) -> str:
+    """Return a sentence on how the latents of an item combine."""
+    effects = Effects.of(result.settings.get("effects", "main"))
+    if effects.main_only:
+        return "The latents of an item have additive effects (main effects only)."
+    if effects.conjunctive:
+        state = "present" if all_binary(result) else "high enough"
+        if effects.reversed:
+            return f"An item with several latents responds if any of them is {state} (DINO)."
+        return f"An item with several latents responds only if all of them are {state} (DINA)."
+    found = list_interactions(result)
+    order = f"up to order {effects.highest}" if effects.highest < ALL_ORDERS else "of any order"
+    if not result.terms.interactions:
+        return f"Interactions {order} were allowed, but no item has several latents."
+    allowed = f"Interactions {order} among the latents of an item were allowed"
+    given = result.q_given is not None and bool((result.q_given >= 0).all())
+    if not found:
+        return f"{allowed}; none was selected."
+    kind = "all of them, as Q is given" if given else "selected by penalized likelihood"
+    n_items = len({one.item for one in found})
+    return (
+        f"{allowed} ({kind}); the model has {plural(len(found), 'interaction')} in "
+        f"{plural(n_items, 'item')}."
+    )
+
+
+@dataclass(frozen=True)
+class Interaction:
+    """An interaction coefficient.
+
+    ``rarest`` is the probability of the rarest combination that the coefficient contrasts, NaN if
+    there are too many joint states to list.
+    """
+
+    item: str
+    term: str
+    coefficient: float
+    rarest: float
+    ruled_out: bool = False  # by prerequisites, which give that combination probability zero
+
+    def describe_rarest(self) -> str:
+        """Return the share of the rarest combination as text; "" if unknown."""
+        if np.isnan(self.rarest):
+            return ""
+        if self.ruled_out:
+            return "excluded by prerequisites"
+        return f"{self.rarest:.1%} of rows" if self.rarest >= _MIN_SHARE else "< 0.05% of rows"
+
+
+def list_interactions(result: FitResult) -> list[Interaction]:
+    """Return the nonzero interactions in the order of the items."""
+    terms = result.terms
+    names = terms.names(result.latent_names)
+    coefficients = result.loadings[:, terms.n_main :]
+    nonzero = np.argwhere(coefficients).tolist()
+    rarest = {i: _rarest_combination(result, terms.interactions[i]) for _, i in nonzero}
+    return [
+        Interaction(
+            result.response_names[j], names[terms.n_main + i], float(coefficients[j, i]), *rarest[i]
+        )
+        for j, i in nonzero
+    ]
+
+
+def _rarest_combination(
+    result: FitResult, pairs: tuple[tuple[int, int], ...]
+) -> tuple[float, bool]:
+    """Return the least probability of 2^s combinations, and whether prerequisites rule one out."""
+    if result.law.space.n_states > MAX_LISTED_STATES:
+        return float("nan"), False
+    states = result.law.space.states()
+    cell = np.zeros(len(states), dtype=np.int64)
+    for k, u in pairs:
+        cell = 2 * cell + (states[:, k] >= u)
+    shares = np.bincount(cell, np.asarray(result.law.probabilities), minlength=1 << len(pairs))
+    if result.ruled_out is not None:
+        possible = np.bincount(cell, ~result.ruled_out, minlength=len(shares))
+        if (possible == 0).any():
+            return 0.0, True
+    return float(shares.min()), False
+
+
+@dataclass(frozen=True)
+class LatentSummary:
+    """Marginal distribution of a latent and the items that measure it."""
+
+    name: str
+    shares: tuple[float, ...]  # probabilities of level 0, 1, ...
+    n_items: int
+    strongest: tuple[str, ...]  # items with the largest standardized effects
+
+
+def summarize_latents(result: FitResult) -> list[LatentSummary]:
+    """Return the marginal distribution and the strongest items of each latent."""
+    table = np.asarray(result.law.marginals())
+    strength, q, _ = standardized_loadings(result)
+    counts = result.q_matrix.sum(axis=0)
+    order = np.argsort(-np.abs(strength) * q, axis=0, kind="stable")
+    return [
+        LatentSummary(
+            name,
+            tuple(table[k, :m].tolist()),
+            int(counts[k]),
+            tuple(result.item_names[j] for j in order[: min(counts[k], _N_STRONGEST), k]),
+        )
+        for k, (name, m) in enumerate(zip(result.latent_names, result.terms.levels, strict=True))
+    ]
+
+
+def describe_loadings(result: FitResult) -> str:
+    """Return a note on the scale of the loadings."""
+    change = "from 0 to 1"
+    if not all_binary(result):
+        change = "from its lowest to its highest level (loadings.csv has the single steps)"
+    average = ""
+    if (result.loadings[:, result.terms.n_main :] != 0).any():
+        average = ", averaged over the levels of the item's other latents with equal weights"
+        if result.has_prerequisites:
+            average += ", among the combinations that prerequisites allow"
+    return (
+        f"A loading is the change of the linear predictor when the latent changes {change}"
+        f"{average}. The scale depends on the item type: log-odds for binary and ordinal items and "
+        "for proportions, logarithm of the mean for counts, amounts and times, and the unit of the "
+        "item for continuous measurements."
+    )
+
+
+def describe_dispersions(result: FitResult) -> tuple[str, str]:
+    """Return the column heading of the items' dispersions and a note; "" if none is needed."""
+    kinds = {name: family_named(name) for name in sorted(set(result.parameters.families))}
+    means = {name: kind.dispersion_meaning for name, kind in kinds.items() if kind.has_dispersion}
+    if all(kinds[name].is_location_scale for name in means):
+        return "variance", ""
+    meanings = "; ".join(f"{name}: {meaning}" for name, meaning in means.items())
+    return "dispersion", f"Meaning of the dispersion by item type: {meanings}."

@@ -32,13 +32,12 @@ def name_isolator(names: Iterable[str]) -> Callable[[str], str]:
 
     A text that consists of a name alone gets no isolating characters, so that it can be copied
     from the page; the template puts it into a ``bdi`` element.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Names of items and latents that sentences may quote.
     """
-    isolated = {name for name in map(replace_hidden, names) if _has_right_to_left(name)}
+    isolated = {
+        name
+        for name in map(replace_hidden, names)
+        if any(unicodedata.bidirectional(letter) in _RIGHT_TO_LEFT for letter in name)
+    }
     # Longer names first: a name may be part of another.
     ordered = sorted(isolated, key=lambda name: (-len(name), name))
     pattern = re.compile("|".join(map(re.escape, ordered))) if ordered else None
@@ -52,27 +51,16 @@ def name_isolator(names: Iterable[str]) -> Callable[[str], str]:
     return isolate
 
 
-def _has_right_to_left(text: str) -> bool:
-    return not text.isascii() and any(unicodedata.bidirectional(c) in _RIGHT_TO_LEFT for c in text)
-
-
 def require_templates() -> None:
     """Raise an error that names the extra to install if jinja2 is missing."""
     import_extra("jinja2", "writing pages", "report")
 
 
 def render_page(template: str, *, names: Iterable[str] = (), **content: object) -> str:
-    """Return a page as text.
+    """Return a page as text, from a file in ``templates``.
 
-    Parameters
-    ----------
-    template : str
-        File name in ``templates``; most extend "page.html.jinja", which defines the style and
-        forbids scripts and external resources.
-    names : iterable of str
-        Names that sentences may quote; right-to-left names are isolated.
-    **content
-        Variables of the template. Text is escaped, and hidden characters are made visible.
+    Text in the variables is escaped, hidden characters are made visible, and right-to-left
+    ``names`` that sentences quote are isolated.
     """
     require_templates()
     from jinja2 import Environment, FunctionLoader, StrictUndefined
@@ -115,12 +103,8 @@ def write_page(text: str, path: str | Path) -> Path:
             os.unlink(part)
             raise
     except OSError as error:
-        raise FileError(
-            "cannot-write-file",
-            "cannot write the page to '{path}': {reason}",
-            path=target,
-            reason=error.strerror or error,
-        ) from error
+        template, reason = "cannot write the page to '{path}': {reason}", error.strerror or error
+        raise FileError("cannot-write-file", template, path=target, reason=reason) from error
     return target
 
 

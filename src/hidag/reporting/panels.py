@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import isnan
+from math import isnan, sqrt
 from typing import TYPE_CHECKING, Any
 
 from hidag.causal.causal_effects import AverageEffects, average_effects
@@ -11,43 +11,44 @@ from hidag.causal.probability_queries import WeightedSample, condition_law, effe
 from hidag.data.rows import describe_rows
 from hidag.diagnostics.goodness_of_fit import LEVEL, FitStatistics, expected_rejections
 from hidag.exceptions import Advice, Message, SettingError
-from hidag.formatting import plural, sentence_case
+from hidag.formatting import join_names, plural, sentence_case
 from hidag.inference.asymptotic_draws import find_draws_obstacle, try_draw_asymptotic
 from hidag.inference.bootstrap_result import BootstrapResult, unidentified_notes
 from hidag.inference.intervals import MIN_REPLICATES, attainable_level, interval_notes
-from hidag.reporting.content import (
-    CLASSIFICATION,
-    GOODNESS_OF_FIT,
-    INTERVENTIONS,
-    Q_VALIDATION,
-    UNCERTAINTY,
-    Panel,
-    Table,
-    column_headings,
-)
-from hidag.reporting.misfit import (
-    GOOD_RMSEA,
-    POOR_RMSEA,
-    find_misfits,
-    find_q_misfit,
-    find_undetermined,
-)
+from hidag.inference.result_tables import N_EFFECTIVE
+from hidag.reporting.content import Heading, Panel, Table, column_headings
 from hidag.results import FitResult
 
 if TYPE_CHECKING:
     from hidag.diagnostics.classification import Classification
+    from hidag.diagnostics.limited_information import LimitedInformation
     from hidag.diagnostics.q_validation import QValidation
     from hidag.inference.result_tables import Table as ResultTable
     from hidag.inference.standard_errors import StandardErrors
 
-_MAX_PAIRS = 25
-_MAX_PROFILES = 20
+#: Conventional bounds of RMSEA2, good below the first and poor above the second, and of the
+#: standardized root mean square residual.
+GOOD_RMSEA, POOR_RMSEA, POOR_SRMSR = 0.03, 0.05, 0.05
+#: Residual correlations, and RMSD of items, that are practically relevant.
+RELEVANT_SIZE = 0.1
+#: A p-value far in the tail is inaccurate: a single pair has to pass this share of Bonferroni's
+#: bound.
+SINGLE_SHARE = 0.01
+#: More than this share of low predictive p-values is not expected under a true model.
+MAX_LOW_CHECKS = 0.1
+#: Excess of the likelihood ratio over its penalty that is called very strong evidence.
+STRONG_EVIDENCE = 10.0
+#: Share of bootstrap samples that should reproduce a latent.
+MIN_RECURRENCE = 0.8
+#: Items without error have an infinite coefficient, which alone is no reason for a warning; more
+#: than this share of undetermined parameters is.
+MAX_UNDETERMINED = 0.1
+_MAX_PAIRS, _MAX_PROFILES, _MAX_ITEM_EFFECTS = 25, 20, 200
 #: Classification accuracy below which decisions about single persons are discouraged.
 _MIN_ACCURACY = 0.8
 #: Bootstrap shares between which an entry of Q counts as uncertain, and of edges that are listed.
 _RARE, _FREQUENT = 0.05, 0.95
 _ITEM_PARAMETERS = ("coefficient", "dispersion", "cutpoint")
-_ERROR_HEADER = ("estimate", "standard error", "lower", "upper")
 _Q_COLUMNS = ("item", "latent", "provisional", "action", "likelihood_ratio", "price", "p_value")
 
 #: Joint states up to which intervals of effects take about a second.
@@ -60,26 +61,17 @@ MAX_LATENTS_WITH_ITEMS = 20
 _BY_BOOTSTRAP = Advice("bootstrap-intervals", "`hidag bootstrap` computes bootstrap intervals")
 _SLOW_INTERVALS = Message(
     "slow-intervals",
-    "they take long with so many joint states",
-    advice=Advice(
-        "bootstrap-intervals",
-        "`hidag whatif --effects` computes them, and `hidag bootstrap` computes bootstrap "
-        "intervals",
-    ),
+    "they take long with so many joint states; `hidag whatif --effects` computes them, and "
+    "`hidag bootstrap` computes bootstrap intervals",
 )
 #: Smaller effects are omitted: on probabilities, and on items in standard deviations.
 _NEGLIGIBLE = 5e-4
-_MAX_ITEM_EFFECTS = 200
 
 
 def goodness_of_fit_panel(statistics: FitStatistics, *, judged: bool = True) -> Panel:
     """Return the panel of fit statistics.
 
-    Parameters
-    ----------
-    statistics : FitStatistics
-    judged : bool
-        Whether misfit is reported; not if the fit used sample weights and the statistics did not.
+    ``judged`` is whether misfit is reported: not if the fit used sample weights and these did not.
     """
     paragraphs: list[str] = []
     if statistics.criteria is not None:
@@ -111,7 +103,7 @@ def goodness_of_fit_panel(statistics: FitStatistics, *, judged: bool = True) -> 
             tables.append(_worst_first(name, caption, part, limit))
     paragraphs += _sentences(statistics.notes)
     return Panel(
-        GOODNESS_OF_FIT,
+        Heading.GOODNESS_OF_FIT,
         tuple(paragraphs),
         tuple(tables),
         find_misfits(statistics) if judged else (),
@@ -141,23 +133,16 @@ def classification_panel(classification: Classification) -> Panel:
             "decisions about individual persons on it."
         )
     paragraphs += _sentences(classification.notes)
-    quality = classification.quality
-    tables = [
-        Table(
-            "placement",
-            "Classification accuracy and consistency",
-            column_headings(quality.columns),
-            quality.rows,
-        )
-    ]
     caption, common = classification.common_profiles(_MAX_PROFILES)
-    if len(common):
-        tables.append(
-            Table("profiles", sentence_case(caption), column_headings(common.columns), common.rows)
-        )
-    else:
+    if not len(common):
         paragraphs += _sentences([caption])
-    return Panel(CLASSIFICATION, tuple(paragraphs), tuple(tables))
+    quality = "Classification accuracy and consistency"
+    return _panel(
+        Heading.CLASSIFICATION,
+        paragraphs,
+        _table("placement", quality, classification.quality),
+        _table("profiles", sentence_case(caption), common),
+    )
 
 
 def standard_error_panel(errors: StandardErrors) -> Panel:
@@ -185,15 +170,19 @@ def standard_error_panel(errors: StandardErrors) -> Panel:
             "likelihood because the penalty shrinks coefficients; the intervals are biased by as "
             "much."
         )
-    tables = []
-    for name, caption, kinds, header in (
-        ("share_errors", "Latent distribution", ("share",), ("latent", "level")),
-        ("errors", "Item parameters", _ITEM_PARAMETERS, ("item", "term")),
-    ):
-        rows = tuple(tuple(row[1:]) for row in errors.table.rows if row[0] in kinds)
-        if rows:
-            tables.append(Table(name, caption, (*header, *_ERROR_HEADER), rows))
-    return Panel(UNCERTAINTY, tuple(paragraphs), tuple(tables), find_undetermined(errors))
+    tables = [
+        Table(
+            name,
+            caption,
+            (*header, "estimate", "standard error", "lower", "upper"),
+            tuple(tuple(row[1:]) for row in errors.table.rows if row[0] in kinds),
+        )
+        for name, caption, kinds, header in (
+            ("share_errors", "Latent distribution", ("share",), ("latent", "level")),
+            ("errors", "Item parameters", _ITEM_PARAMETERS, ("item", "term")),
+        )
+    ]
+    return _panel(Heading.UNCERTAINTY, paragraphs, *tables, warnings=find_undetermined(errors))
 
 
 def bootstrap_panel(bootstrap: BootstrapResult) -> Panel:
@@ -216,32 +205,25 @@ def bootstrap_panel(bootstrap: BootstrapResult) -> Panel:
         )
     paragraphs += _sentences(interval_notes(bootstrap.n_refits, bootstrap.q_given))
     paragraphs += _sentences(unidentified_notes(bootstrap))
+    edges = [row for row in bootstrap.edge_table() if row["fit"] or row["joined"] >= _RARE]
+    agreement = bootstrap.agreement_table()
     tables = [
-        _table_of_dicts(
-            "edge_support",
-            "Support of edges (shares of bootstrap samples)",
-            [row for row in bootstrap.edge_table() if row["fit"] or row["joined"] >= _RARE],
-        ),
-        _table_of_dicts(
-            "agreement", "Agreement of the latents across samples", bootstrap.agreement_table()
-        ),
+        _table_of_dicts("edge_support", "Support of edges (shares of bootstrap samples)", edges),
+        _table_of_dicts("agreement", "Agreement of the latents across samples", agreement),
     ]
     if bootstrap.n_refits >= MIN_REPLICATES:
         intervals = f"with {attainable_level(bootstrap.n_refits):.0%} intervals"
+        law, items = bootstrap.law_table(), bootstrap.coefficient_table()
         tables += [
-            _table_of_dicts(
-                "law_intervals", f"Latent distribution {intervals}", bootstrap.law_table()
-            ),
-            _table_of_dicts(
-                "intervals", f"Item parameters {intervals}", bootstrap.coefficient_table()
-            ),
+            _table_of_dicts("law_intervals", f"Latent distribution {intervals}", law),
+            _table_of_dicts("intervals", f"Item parameters {intervals}", items),
         ]
     if not bootstrap.q_given:
         uncertain = [r for r in bootstrap.q_table() if _RARE < r["probability"] < _FREQUENT]
         entries = plural(len(uncertain), "entry of Q is 1", "entries of Q are 1")
         paragraphs.append(f"{entries} in 5 to 95 % of the samples.")
         tables.append(_table_of_dicts("q_support", "Uncertain entries of Q", uncertain))
-    return Panel(UNCERTAINTY, tuple(paragraphs), tuple(table for table in tables if table.rows))
+    return _panel(Heading.UNCERTAINTY, paragraphs, *tables)
 
 
 def q_validation_panel(validation: QValidation) -> Panel:
@@ -268,23 +250,13 @@ def q_validation_panel(validation: QValidation) -> Panel:
     paragraphs.append(
         "`hidag validate-q --resamples 50` also reports how often bootstrap samples agree."
     )
-    tests = validation.doubtful()
-    positions = [tests.columns.index(name) for name in _Q_COLUMNS]
-    steps = validation.steps
-    tables = (
-        Table("q_changes", "Changes, one at a time", column_headings(steps.columns), steps.rows),
-        Table(
-            "q_tests",
-            "Entries that the data would change, each tested alone",
-            column_headings(_Q_COLUMNS),
-            tuple(tuple(row[position] for position in positions) for row in tests.rows),
-        ),
-    )
-    return Panel(
-        Q_VALIDATION,
-        tuple(paragraphs),
-        tuple(table for table in tables if table.rows),
-        find_q_misfit(validation),
+    tests = [{c: row[c] for c in _Q_COLUMNS} for row in validation.doubtful().to_dicts()]
+    return _panel(
+        Heading.Q_VALIDATION,
+        paragraphs,
+        _table("q_changes", "Changes, one at a time", validation.steps),
+        _table_of_dicts("q_tests", "Entries that the data would change, each tested alone", tests),
+        warnings=find_q_misfit(validation),
     )
 
 
@@ -303,28 +275,23 @@ def compute_effects(result: FitResult) -> tuple[AverageEffects, str | None]:
 
 
 def interventions_panel(result: FitResult, effects: AverageEffects | None = None) -> Panel:
-    """Return the panel of average effects of interventions on latents.
-
-    Parameters
-    ----------
-    result : FitResult
-    effects : AverageEffects, optional
-        For instance with bootstrap intervals; computed if not given.
-    """
+    """Return the panel of average effects of interventions on latents, by default computed here."""
     if effects is None and isinstance(condition_law(result.law), WeightedSample):
-        return Panel(
-            INTERVENTIONS,
-            ("The graph is too dense to compute effects quickly; `hidag whatif` computes them.",),
-        )
+        dense = "The graph is too dense to compute effects quickly; `hidag whatif` computes them."
+        return Panel(Heading.INTERVENTIONS, (dense,))
     effects, reason = compute_effects(result) if effects is None else (effects, None)
     paragraphs = [
         "Average causal effect of an intervention that raises a latent from its lowest to its "
         "highest level in the whole population, if the graph is correct and there is no "
         "unmeasured confounding. This differs from conditioning on the latent, which also carries "
-        "information about its causes.",
-        *_describe_open_directions(result),
-        *_describe_effect_intervals(effects, reason),
+        "information about its causes."
     ]
+    if n_open := len(result.graph.undirected_edges):
+        paragraphs.append(
+            f"The data do not identify the direction of {plural(n_open, 'edge')}; effects that "
+            "depend on it are given as the least and the most over the possible directions."
+        )
+    paragraphs += _describe_effect_intervals(effects, reason)
     if len(result.latent_names) > MAX_LATENTS_WITH_ITEMS:
         paragraphs.append(
             f"Effects on items are omitted with more than {MAX_LATENTS_WITH_ITEMS} latents; "
@@ -350,26 +317,10 @@ def interventions_panel(result: FitResult, effects: AverageEffects | None = None
             continue
         if len(chosen) > _MAX_ITEM_EFFECTS:
             caption += f", the {_MAX_ITEM_EFFECTS} largest"
-        tables.append(
-            Table(
-                name,
-                caption,
-                tuple({"low": "least", "high": "most"}.get(c, c) for c in columns),
-                tuple(tuple(row[c] for c in columns) for row in chosen[:_MAX_ITEM_EFFECTS]),
-            )
-        )
-    return Panel(INTERVENTIONS, tuple(paragraphs), tuple(tables))
-
-
-def _describe_open_directions(result: FitResult) -> list[str]:
-    n_open = len(result.graph.undirected_edges)
-    if not n_open:
-        return []
-    edges = plural(n_open, "edge")
-    return [
-        f"The data do not identify the direction of {edges}; effects that depend on it are given "
-        "as the least and the most over the possible directions."
-    ]
+        header = tuple({"low": "least", "high": "most"}.get(c, c) for c in columns)
+        cells = tuple(tuple(row[c] for c in columns) for row in chosen[:_MAX_ITEM_EFFECTS])
+        tables.append(Table(name, caption, header, cells))
+    return _panel(Heading.INTERVENTIONS, paragraphs, *tables)
 
 
 def _describe_effect_intervals(effects: AverageEffects, reason: str | None) -> list[str]:
@@ -391,6 +342,17 @@ def _sentences(clauses: Iterable[Any]) -> list[str]:
     return [f"{sentence_case(str(clause))}." for clause in clauses]
 
 
+def _panel(
+    heading: str, paragraphs: Iterable[str], *tables: Table, warnings: tuple[str, ...] = ()
+) -> Panel:
+    """Return a panel with the tables that have rows."""
+    return Panel(heading, tuple(paragraphs), tuple(one for one in tables if one.rows), warnings)
+
+
+def _table(name: str, caption: str, table: ResultTable) -> Table:
+    return Table(name, caption, column_headings(table.columns), table.rows)
+
+
 def _table_of_dicts(name: str, caption: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     header = column_headings(rows[0]) if rows else ()
     return Table(name, caption, header, tuple(tuple(row.values()) for row in rows))
@@ -408,6 +370,128 @@ def _count_low_p_values(table: ResultTable) -> str:
 def _worst_first(name: str, caption: str, table: ResultTable, limit: int | None) -> Table:
     p_values = [1.0 if isnan(p) else p for p in table.column("p_value")]
     order = sorted(range(len(table)), key=p_values.__getitem__)[:limit]
-    rows = tuple(table.rows[i] for i in order)
     part = f" ({len(order)} of {len(table)})" if len(order) < len(table) else ""
+    rows = tuple(table.rows[i] for i in order)
     return Table(name, caption + part, column_headings(table.columns), rows)
+
+
+# Misfits. Effect sizes come first: with many rows a good model is rejected too, and with few rows a
+# poor one is not. A misfit is reported if its size is called poor and exceeds sampling error.
+
+
+def find_misfits(statistics: FitStatistics) -> tuple[str, ...]:
+    """Return warnings that fit statistics justify, as clauses; empty if there are none."""
+    if statistics.absolute is None:
+        out = _poor_residuals(statistics.pairs)
+    else:
+        out = _poor_moments(statistics.absolute)
+    if pairs := _significant_rows(statistics.pairs, "residual"):
+        worst = pairs[0]
+        out.append(
+            f"{plural(len(pairs), 'pair of items has', 'pairs of items have')} a residual "
+            f"correlation that the model does not reproduce, {_largest(pairs)}{worst['first']} and "
+            f"{worst['second']} ({worst['residual']:.2f})"
+        )
+    if items := _significant_rows(statistics.items, "rmsd"):
+        worst = items[0]
+        out.append(
+            f"{plural(len(items), 'item does', 'items do')} not fit given the other items, "
+            f"{_largest(items)}{worst['item']} (RMSD {worst['rmsd']:.2f} over the latent states)"
+        )
+    low = sum(p < LEVEL for p in statistics.checks.column("p_value"))
+    if low > max(1.0, MAX_LOW_CHECKS * len(statistics.checks)):
+        out.append(
+            f"{low} of {len(statistics.checks)} predictive checks have p < {LEVEL:g}: data "
+            "simulated from the model differ from the observed data"
+        )
+    return tuple(out)
+
+
+def find_q_misfit(validation: QValidation) -> tuple[str, ...]:
+    """Return a warning if the data strongly contradict the given Q-matrix; empty if not."""
+    gains = [
+        row["likelihood_ratio"] - row["price"]
+        if row["action"] == "add"
+        else row["price"] - row["likelihood_ratio"]
+        for row in validation.steps.to_dicts()
+    ]
+    # A true Q-matrix with many entries may have one that is barely rejected.
+    if max(gains, default=0.0) < STRONG_EVIDENCE:
+        return ()
+    n_changed = int((validation.provisional != validation.suggested).sum())
+    return (
+        f"the data support changes of {n_changed} of {validation.provisional.size} entries of the "
+        "given Q-matrix",
+    )
+
+
+def find_unstable_latents(bootstrap: BootstrapResult) -> tuple[str, ...]:
+    """Return a warning about latents that many bootstrap samples do not reproduce."""
+    unstable = [
+        f"{row['latent']} (reproduced in {round(row['share_same'] * bootstrap.n_refits)} of "
+        f"{bootstrap.n_refits:,})"
+        for row in bootstrap.agreement_table()
+        if row["share_same"] < MIN_RECURRENCE
+    ]
+    if not unstable:
+        return ()
+    latents = "1 latent" if len(unstable) == 1 else f"{len(unstable)} latents"
+    return (
+        f"bootstrap samples often do not reproduce {latents}: {join_names(unstable)}; the "
+        f"interpretation of {'this latent' if len(unstable) == 1 else 'these latents'} may not "
+        "generalize to other samples",
+    )
+
+
+def find_undetermined(errors: StandardErrors) -> tuple[str, ...]:
+    """Return a warning if many parameters are not locally identified; empty if not."""
+    # Parameters that a hierarchy identifies only in sum are counted out.
+    n_parameters = len(errors.names) - len(errors.known_in_sum)
+    if len(errors.flat) <= MAX_UNDETERMINED * n_parameters:
+        return ()
+    return (
+        f"{len(errors.flat)} of {n_parameters} parameters are not locally identified or on the "
+        f"boundary, for instance {errors.flat[0]}",
+    )
+
+
+def _poor_moments(absolute: LimitedInformation) -> list[str]:
+    """Return a warning about the limited-information statistics of categorical items."""
+    # The expected size of sample correlations under independence is subtracted.
+    srmsr = sqrt(max(absolute.srmsr**2 - 1.0 / absolute.n_effective, 0.0))
+    poor = []
+    if absolute.rmsea >= POOR_RMSEA and absolute.interval[0] > GOOD_RMSEA:
+        poor.append(f"RMSEA2 {absolute.rmsea:.3f} (poor from {POOR_RMSEA:g})")
+    if srmsr >= POOR_SRMSR:
+        poor.append(f"SRMSR {absolute.srmsr:.3f} (poor from {POOR_SRMSR:g})")
+    return [f"poor fit of the associations between items: {', '.join(poor)}"] if poor else []
+
+
+def _poor_residuals(pairs: ResultTable) -> list[str]:
+    """Return a warning about residual correlations, for items without M2."""
+    rows = [row for row in pairs.to_dicts() if not isnan(row["residual"])]
+    if not rows:
+        return []
+    srmsr = sqrt(sum(row["residual"] ** 2 for row in rows) / len(rows))
+    by_chance = sum(1.0 / row.get(N_EFFECTIVE, row["n_rows"]) for row in rows) / len(rows)
+    if srmsr**2 - by_chance < POOR_SRMSR**2:
+        return []
+    return [
+        "poor fit of the associations between items: root mean square of the residual "
+        f"correlations {srmsr:.3f} (poor from {POOR_SRMSR:g})"
+    ]
+
+
+def _largest(rows: list[dict[str, Any]]) -> str:
+    """Return a phrase before the worst case, if it is not the only one."""
+    return "most of all " if len(rows) > 1 else ""
+
+
+def _significant_rows(table: ResultTable, size: str) -> list[dict[str, Any]]:
+    """Return rows with relevant misfit and p below Bonferroni's bound, the largest first."""
+    rows = [row for row in table.to_dicts() if not isnan(row["p_value"])]
+    bound = LEVEL / max(len(rows), 1)
+    bad = [row for row in rows if abs(row[size]) >= RELEVANT_SIZE and row["p_value"] < bound]
+    if len(bad) == 1 and bad[0]["p_value"] > SINGLE_SHARE * bound:
+        return []
+    return sorted(bad, key=lambda row: -abs(row[size]))

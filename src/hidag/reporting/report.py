@@ -4,52 +4,34 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hidag.causal.exports import network_law
+from hidag.causal.probability_queries import ConditionedLaw, condition_law, edge_strengths
 from hidag.formatting import sentence_case
 from hidag.identifiability.certificate import STATUS_MARKS, describe_finding, verdict_sentences
-from hidag.plotting.convergence import SIZE as TRACE_SIZE
-from hidag.plotting.convergence import plot_trace
-from hidag.plotting.figure import Size, render_png, size_of_q
+from hidag.plotting.figure import render_png, size_of_q
+from hidag.plotting.graph import graph_layout
+from hidag.plotting.layered_layout import curve
 from hidag.plotting.q_matrix import plot_q
+from hidag.plotting.selection import TRACE_SIZE, plot_trace
+from hidag.plotting.style import display_name
+from hidag.reporting import fit_description as about
+from hidag.reporting import html_page
 from hidag.reporting.assembly import assemble_report, missing_section
 from hidag.reporting.content import ReportContent, display_table
 from hidag.reporting.findings import FEW_SAMPLES, describe_empty_graph, describe_findings
-from hidag.reporting.fit_description import (
-    count_families,
-    describe_fit,
-    describe_knowledge,
-    explain_missing_verdict,
-    format_edges,
-    list_concerns,
-)
-from hidag.reporting.graph_drawing import draw_graph
-from hidag.reporting.html_page import (
-    data_uri,
-    read_asset,
-    render_page,
-    require_templates,
-    write_page,
-)
-from hidag.reporting.model_description import (
-    all_binary,
-    describe_dispersions,
-    describe_loadings,
-    list_interactions,
-    summarize_latents,
-)
 from hidag.results import FitResult, as_result
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from hidag.estimator import DCRL
     from hidag.inference.bootstrap_result import BootstrapResult
+    from hidag.latent.laws import NetworkLaw
 
 #: Longer tables of items and lists of starts are collapsed.
 _OPEN_TABLE_ITEMS, _OPEN_STARTS = 60, 12
@@ -59,6 +41,28 @@ _PRINTED_WIDTH, _MIN_COLUMN, _MAX_COLUMN = 70, 7, 20
 _MAX_SETTING_LENGTH = 160
 #: Items named for each type and reason.
 _MAX_NAMES = 8
+#: Ids and names of sections that the navigation links to, before and after the panels.
+_FIRST_SECTIONS = (
+    ("found", "Summary"),
+    ("fitted", "Model and data"),
+    ("graph-section", "Causal graph"),
+    ("latents", "Latent distribution"),
+    ("loadings", "Measurement model"),
+)
+_LAST_SECTIONS = (
+    ("identifiability", "Identifiability"),
+    ("convergence", "Convergence"),
+    ("made", "Settings"),
+)
+#: Margin of the drawing, so that nodes can be dragged a little.
+_MARGIN = 14.0
+#: Minimum size, so that nodes of a small graph can be dragged. Pages scale it by 1.5, to about
+#: 480 by 320 pixels.
+_MIN_WIDTH, _MIN_HEIGHT = 320.0, 214.0
+#: Larger conditional tables are in the files only.
+_MAX_CONFIGURATIONS = 64
+#: Expected number of rows below which a line of a conditional table is marked as unreliable.
+_FEW_ROWS = 5.0
 
 
 def write_report(
@@ -103,7 +107,7 @@ def write_report(
         If the file cannot be written.
     """
     result = as_result(model)
-    require_templates()
+    html_page.require_templates()
     content = assemble_report(
         result,
         X,
@@ -112,7 +116,7 @@ def write_report(
         statistics=statistics,
         title=title,
     )
-    return write_page(render_report(result, content, plots=plots), path)
+    return html_page.write_page(render_report(result, content, plots=plots), path)
 
 
 def render_report(
@@ -124,6 +128,9 @@ def render_report(
 ) -> str:
     """Return the report of a fit as the text of a self-contained HTML page.
 
+    The page loads nothing. Its content security policy names the digest of its only script, so that
+    no other script can run; names are escaped.
+
     Parameters
     ----------
     model : FitResult or DCRL
@@ -131,17 +138,11 @@ def render_report(
         Contents beyond the fit, as :func:`assemble_report` returns them.
     plots : bool
         Whether to draw the Q-matrix and the trace, unless the content excludes plots.
-    render : callable
-        Returns a warning in the terms of an interface; Python's by default.
-
-    Returns
-    -------
-    str
-        The page loads nothing. Its content security policy names the digest of its only script,
-        so that no other script can run; names are escaped.
+    render : function of a warning
+        Returns it in the terms of an interface; Python's by default.
     """
     result = as_result(model)
-    require_templates()
+    html_page.require_templates()
     from markupsafe import Markup
 
     content = content or ReportContent()
@@ -150,19 +151,19 @@ def render_report(
     sections = [
         {
             "id": f"part-{number}",
-            "heading": section.heading,
-            "paragraphs": section.paragraphs,
-            "tables": [tables[name] for name in section.tables],
+            "heading": one.heading,
+            "paragraphs": one.paragraphs,
+            "tables": [tables[name] for name in one.tables],
         }
-        for number, section in enumerate((*content.sections, *([missing] if missing else [])))
+        for number, one in enumerate((*content.sections, *([missing] if missing else [])))
     ]
     certificate = result.identifiability
     support = {(a, b): share for a, b, share in content.support} if content.support else None
     directions = {(a, b): share for a, b, share in content.directions}
     n_samples = content.n_resampled
-    script = read_asset("report.js")
+    script = html_page.read_asset("report.js")
     warnings = (*content.warnings, *content.misfits, *content.unstable_latents)
-    return render_page(
+    return html_page.render_page(
         "report.html.jinja",
         names=(*result.item_names, *result.latent_names),
         title=content.title,
@@ -171,7 +172,11 @@ def render_report(
         few_samples=n_samples if (n_samples or FEW_SAMPLES) < FEW_SAMPLES else None,
         empty_graph=describe_empty_graph(result),
         sections=sections,
-        contents=_table_of_contents(sections),
+        contents=[
+            *_FIRST_SECTIONS,
+            *((section["id"], section["heading"]) for section in sections),
+            *_LAST_SECTIONS,
+        ],
         verdict=[
             sentence_case(f"{head.strip()} {text}".strip())
             for head, text in verdict_sentences(certificate)
@@ -184,68 +189,52 @@ def render_report(
         # The digest is that of the text between the tags.
         script=Markup(script),
         script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
-        concerns=[sentence_case(render(one)) for one in list_concerns(result, warnings)],
-        no_verdict=explain_missing_verdict(result, content),
+        concerns=[sentence_case(render(one)) for one in about.list_concerns(result, warnings)],
+        no_verdict=about.explain_missing_verdict(result, content),
         **fit_variables(result, plots=plots and content.plots),
     )
 
 
-def _table_of_contents(sections: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Return ids and names of the sections that the navigation links to."""
-    return [
-        ("found", "Summary"),
-        ("fitted", "Model and data"),
-        ("graph-section", "Causal graph"),
-        ("latents", "Latent distribution"),
-        ("loadings", "Measurement model"),
-        *((section["id"], section["heading"]) for section in sections),
-        ("identifiability", "Identifiability"),
-        ("convergence", "Convergence"),
-        ("made", "Settings"),
-    ]
-
-
 def fit_variables(result: FitResult, *, plots: bool = True) -> dict[str, Any]:
     """Return the variables of the template that depend on the fit alone."""
+    pictures = {}
+    if plots:
+        q_size = size_of_q(*result.q_matrix.shape)
+        pictures["q"] = html_page.data_uri(render_png(lambda ax: plot_q(result, ax), q_size))
+        pictures["trace"] = html_page.data_uri(
+            render_png(lambda ax: plot_trace(result, ax), TRACE_SIZE)
+        )
     return {
         "result": result,
-        "sentences": describe_fit(result),
-        "has_knowledge": bool(describe_knowledge(result)),
-        "edges": format_edges(result.graph),
+        "sentences": about.describe_fit(result),
+        "has_knowledge": bool(about.describe_knowledge(result)),
+        "edges": about.format_edges(result.graph),
         "n_directed": len(result.graph.directed_edges),
         "n_undirected": len(result.graph.undirected_edges),
-        "families": count_families(result),
+        "families": about.count_families(result),
         "reasons": _family_reasons(result),
-        "binary": all_binary(result),
-        "latents": summarize_latents(result),
-        "loading_note": describe_loadings(result),
-        "interactions": list_interactions(result),
+        "binary": about.all_binary(result),
+        "latents": about.summarize_latents(result),
+        "loading_note": about.describe_loadings(result),
+        "interactions": about.list_interactions(result),
         "rows": _loading_rows(result),
         "listed_on_paper": _is_too_wide_for_paper(result.latent_names),
         "longest_open": _OPEN_TABLE_ITEMS,
         "longest_starts": _OPEN_STARTS,
         "has_dispersion": bool(np.isfinite(result.dispersion).any()),
-        "dispersion": describe_dispersions(result),
+        "dispersion": about.describe_dispersions(result),
         "nested": len(result.response_names) > len(result.item_names),
         "has_cutpoints": bool(np.isfinite(result.cutpoints).any()),
-        "pictures": _draw_pictures(result) if plots else {},
+        "pictures": pictures,
         "settings": sorted((str(k), _format_setting(v)) for k, v in result.settings.items()),
         "versions": sorted(result.versions.items()),
     }
 
 
-def _draw_pictures(result: FitResult) -> dict[str, str]:
-    """Return the figures as data URIs."""
-    figures: dict[str, tuple[Callable[[Axes], object], Size]] = {
-        "q": (lambda ax: plot_q(result, ax), size_of_q(*result.q_matrix.shape)),
-        "trace": (lambda ax: plot_trace(result, ax), TRACE_SIZE),
-    }
-    return {name: data_uri(render_png(draw, size)) for name, (draw, size) in figures.items()}
-
-
 def _loading_rows(result: FitResult) -> list[dict[str, Any]]:
     """Return one entry per item, or per category of a nominal item; None where Q is 0."""
     q, strengths, dispersion = result.q_matrix, result.response_strengths, result.dispersion
+    responses = zip(result.responses.item, result.response_names, strict=True)
     return [
         {
             "item": name,
@@ -254,9 +243,7 @@ def _loading_rows(result: FitResult) -> list[dict[str, Any]]:
             "loadings": [float(strengths[r, k]) if q[j, k] else None for k in range(q.shape[1])],
             "dispersion": float(dispersion[j]) if np.isfinite(dispersion[j]) else None,
         }
-        for r, (j, name) in enumerate(
-            zip(result.responses.item, result.response_names, strict=True)
-        )
+        for r, (j, name) in enumerate(responses)
     ]
 
 
@@ -268,17 +255,151 @@ def _is_too_wide_for_paper(latents: Sequence[str]) -> bool:
 
 def _family_reasons(result: FitResult) -> list[tuple[str, str, int, tuple[str, ...]]]:
     """Return (family, reason, number of items, first names) for each family and reason."""
-    pairs = list(zip(result.families, result.family_reasons, strict=True))
-    out = []
-    for (family, reason), count in Counter(pairs).most_common():
-        names = [
-            n for n, pair in zip(result.item_names, pairs, strict=True) if pair == (family, reason)
-        ]
-        out.append((family, reason, count, tuple(names[:_MAX_NAMES])))
-    return out
+    names: dict[tuple[str, str], list[str]] = {}
+    pairs = zip(result.families, result.family_reasons, strict=True)
+    for name, pair in zip(result.item_names, pairs, strict=True):
+        names.setdefault(pair, []).append(name)
+    ordered = sorted(names.items(), key=lambda entry: -len(entry[1]))
+    return [(*pair, len(items), tuple(items[:_MAX_NAMES])) for pair, items in ordered]
 
 
 def _format_setting(value: object) -> str:
     text = "default" if value is None else str(value)
-    shortest = text[: _MAX_SETTING_LENGTH - 3] + "..."
-    return text if len(text) <= _MAX_SETTING_LENGTH else shortest
+    long = len(text) > _MAX_SETTING_LENGTH
+    return text[: _MAX_SETTING_LENGTH - 3] + "..." if long else text
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """A row of a conditional probability table: probabilities of the levels, given the parents'."""
+
+    given: tuple[tuple[str, int], ...]
+    share: float
+    sparse: bool  # fewer than 5 rows of the data are expected there
+    probabilities: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A latent: label, position and conditional table in one graph of the equivalence class."""
+
+    name: str
+    label: str  # the name shortened to the box
+    x: float  # of the centre
+    y: float  # downwards
+    width: float
+    height: float
+    levels: tuple[int, ...]
+    rows: tuple[TableRow, ...]
+    undecided: tuple[str, ...]  # neighbours joined by an undirected edge
+
+
+@dataclass(frozen=True)
+class Edge:
+    """An edge between two nodes, in any order if it is undirected.
+
+    The support is the share of bootstrap samples in which the two are adjacent, and in which the
+    edge has this direction.
+    """
+
+    source: int
+    target: int
+    directed: bool
+    path: str  # in SVG, before anything is dragged
+    strength: float  # absolute correlation in the fitted distribution
+    support: float | None
+    direction_support: float | None = None
+
+
+@dataclass(frozen=True)
+class GraphDrawing:
+    """Size, nodes and edges of a drawing."""
+
+    width: float
+    height: float
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+
+    @property
+    def has_support(self) -> bool:
+        """Whether edges have their bootstrap support."""
+        return any(edge.support is not None for edge in self.edges)
+
+
+def draw_graph(
+    result: FitResult,
+    support: Mapping[tuple[str, str], float] | None = None,
+    directions: Mapping[tuple[str, str], float] | None = None,
+) -> GraphDrawing:
+    """Return the drawing of a fit's graph.
+
+    Shares of bootstrap samples are optional: ``support`` by pair of latents, in either order, and
+    ``directions`` by cause and effect.
+    """
+    graph, layout = result.graph, graph_layout(result.graph)
+    law = network_law(result)
+    inference = condition_law(law)
+    # Files of earlier versions do not state the effective sample size.
+    n_rows = result.n_samples if np.isnan(result.n_counted) else result.n_counted
+    strengths = edge_strengths(result)
+    a = graph.adjacency
+    width = max(layout.width + 2 * _MARGIN, _MIN_WIDTH)
+    height = max(layout.height + 2 * _MARGIN, _MIN_HEIGHT)
+    left, top = (width - layout.width) / 2, (height - layout.height) / 2
+    edges = []
+    for (i, j), route in layout.routes.items():
+        source, target, points = (i, j, route) if a[i, j] else (j, i, route[::-1])
+        names = graph.names[source], graph.names[target]
+        share = None if support is None else support.get(names, support.get(names[::-1], 0.0))
+        edges.append(
+            Edge(
+                source,
+                target,
+                not a[target, source],
+                " ".join(
+                    kind + " ".join(f"{x:.1f},{y:.1f}" for x, y in part)
+                    for kind, part in curve(
+                        [(x + left, layout.height - y + top) for x, y in points]
+                    )
+                ),
+                strengths[(graph.names[min(i, j)], graph.names[max(i, j)])],
+                share,
+                (directions or {}).get(names),
+            )
+        )
+    nodes = tuple(
+        Node(
+            name,
+            display_name(name),
+            float(x) + left,
+            float(layout.height - y) + top,
+            float(size[0]),
+            float(size[1]),
+            tuple(range(result.terms.levels[k])),
+            _conditional_table(law, k, graph.names, inference, n_rows),
+            tuple(graph.names[other] for other in np.flatnonzero((a[k] == 1) & (a[:, k] == 1))),
+        )
+        for k, (name, (x, y), size) in enumerate(
+            zip(graph.names, layout.centres, layout.sizes, strict=True)
+        )
+    )
+    return GraphDrawing(width, height, nodes, tuple(edges))
+
+
+def _conditional_table(
+    law: NetworkLaw, latent: int, names: tuple[str, ...], inference: ConditionedLaw, n_rows: float
+) -> tuple[TableRow, ...]:
+    """Return P(latent | parents), one row per configuration of parents; empty if too many."""
+    table, parents = law.tables[latent], law.parents[latent]
+    if table[..., 0].size > _MAX_CONFIGURATIONS:
+        return ()
+    shares = inference.marginal(parents) if parents else np.array(1.0)
+    return tuple(
+        TableRow(
+            tuple((names[c], level) for c, level in zip(parents, levels, strict=True)),
+            float(shares[levels]),
+            bool(shares[levels] * n_rows < _FEW_ROWS),
+            tuple(table[levels].tolist()),
+        )
+        for levels in np.ndindex(*table.shape[:-1])
+    )

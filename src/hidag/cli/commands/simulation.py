@@ -1,88 +1,98 @@
-"""`hidag simulate` and `hidag evaluate`: data with a known truth, and a fit compared with it."""
+"""`hidag simulate`, `evaluate` and `demo`: data with a known truth, and fits compared with it."""
 
 from __future__ import annotations
 
-import json
+import time
 from dataclasses import replace
+from enum import StrEnum
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hidag.cli.options import FitFile, Json, parse_levels
-from hidag.exceptions import DataError
+from hidag.cli.commands.fit import fit_source, typed_command
+from hidag.cli.console import say, say_columns, show_warning
+from hidag.cli.folders import FIT_FILES, FIT_SIGN, Writer, check_folder, fill_folder
+from hidag.cli.messages import render
+from hidag.cli.options import FitFile, Json, option, parse_levels
+from hidag.exceptions import DataError, HidagError
+from hidag.formatting import plural
 
 if TYPE_CHECKING:
-    from hidag.cli.folders import Writer
+    from hidag.metrics.evaluation import Evaluation
     from hidag.results import FitResult
     from hidag.simulation.truth import Simulation, Truth
+    from hidag.structure.graphs import CPDAG
 
 app = typer.Typer()
 
 #: truth.json is written last and marks a complete folder. It has the Q-matrix: a fit would read a
 #: q.csv as given.
 SIMULATION_FILES = ("responses.csv", "types.csv", "truth.json")
+N_ROWS = 1500
+MISSING = 0.04
+SKILLS = ("Reading", "Arithmetic", "Word problems", "Fluency")
+#: Two causes of one skill, which has an effect itself: all directions are identified.
+PARENTS = ((), (), (0, 1), (2,))
+COMPARISONS = ("graph_and_truth.png", "q_and_truth.png")
+
+
+class Demo(StrEnum):
+    """The demonstrations."""
+
+    seesaw = "seesaw"
+    assessment = "assessment"
 
 
 @app.command(
     epilog="Example:\n\n`hidag simulate --model Chain-10 --q Q1 -n 3000 --seed 1 --out sim`"
 )
 def simulate(
-    out: Annotated[Path, typer.Option(help="Folder for the data and the truth.")],
-    model: Annotated[
-        str,
-        typer.Option(
-            help="Chain-5, Tree-5, Model-5, Chain-10, Tree-10, Model-7, Model-8 or Model-13."
-        ),
-    ] = "Chain-5",
-    q: Annotated[str, typer.Option("--q", help="Q-matrix: Q1 or Q2.")] = "Q1",
-    family: Annotated[
-        str, typer.Option(help="bernoulli, poisson, poisson-identity, gaussian or lognormal.")
-    ] = "gaussian",
-    design: Annotated[
-        str, typer.Option(help="text (as printed) or research-code (as run).")
-    ] = "research-code",
-    rows: Annotated[int, typer.Option("--rows", "-n", min=1, help="Number of rows.")] = 3000,
-    levels: Annotated[
-        str,
-        typer.Option(
-            help="Levels per latent: one number for all, or one per latent (2,3,2,2,2). The paper "
-            "has binary latents only; the tables for more levels are hidag's own."
-        ),
-    ] = "2",
-    missing: Annotated[float, typer.Option(help="Share of missing cells.")] = 0.0,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same data.")] = 0,
+    out: Path = option(..., "Folder for the data and the truth."),
+    model: str = option(
+        "Chain-5", "Chain-5, Tree-5, Model-5, Chain-10, Tree-10, Model-7, Model-8 or Model-13."
+    ),
+    q: str = option("Q1", "Q-matrix: Q1 or Q2.", "--q"),
+    family: str = option(
+        "gaussian", "bernoulli, poisson, poisson-identity, gaussian or lognormal."
+    ),
+    design: str = option("research-code", "text (as printed) or research-code (as run)."),
+    rows: int = option(3000, "Number of rows.", "--rows", "-n", least=1),
+    levels: str = option(
+        "2",
+        "Levels per latent: one number for all, or one per latent (2,3,2,2,2). The paper has "
+        "binary latents only; the tables for more levels are hidag's own.",
+    ),
+    missing: float = option(0.0, "Share of missing cells."),
+    seed: int = option(0, "The same seed gives the same data.", least=0),
 ) -> None:
     """Simulate data from a design of the paper: responses.csv, types.csv and truth.json."""
     import numpy as np
 
-    from hidag.cli.console import say
-    from hidag.cli.folders import check_folder, fill_folder
-    from hidag.formatting import plural
     from hidag.reporting import format_edges
     from hidag.simulation.designs import design as make_design
     from hidag.simulation.truth import simulate as draw
 
-    level_numbers, version = parse_levels(levels), design
+    level_numbers = parse_levels(levels)
     check_folder(out, SIMULATION_FILES, sign=SIMULATION_FILES[-1])
     # Separate seeds: a larger sample comes from the same model.
     truth_seed, row_seed = np.random.SeedSequence(seed).spawn(2)
-    chosen: Any = version
-    truth = make_design(model, q, family, design=chosen, levels=level_numbers, rng=truth_seed)
-    fill_folder(
-        out, simulation_files(draw(truth, rows, rng=row_seed, missing=missing)), SIMULATION_FILES
-    )
+    version: Any = design
+    truth = make_design(model, q, family, design=version, levels=level_numbers, rng=truth_seed)
+    files = simulation_files(draw(truth, rows, rng=row_seed, missing=missing))
+    fill_folder(out, files, SIMULATION_FILES)
     numbers = truth.law.space.levels
-    option = str(numbers[0]) if len(set(numbers)) == 1 else ",".join(map(str, numbers))
+    shown = str(numbers[0]) if len(set(numbers)) == 1 else ",".join(map(str, numbers))
     binary = set(numbers) == {2}
     say(
         f"{plural(rows, 'row')}, {plural(truth.n_items, 'item')}, "
         f"{plural(truth.n_latents, 'latent')} of {model}, {q}, {family}"
-        + ("" if binary else f", levels {option}")
+        + ("" if binary else f", levels {shown}")
     )
     say(f"true graph: {', '.join(format_edges(truth.cpdag)) or 'no edges'}")
     say(f"wrote {', '.join(SIMULATION_FILES)} into {out}")
-    more = "" if binary else f" --levels {option}"
+    more = "" if binary else f" --levels {shown}"
     say(
         f"next: hidag fit {out} --latents {truth.n_latents}{more} --out fit && hidag evaluate fit "
         f"{out}"
@@ -91,41 +101,37 @@ def simulate(
 
 def simulation_files(data: Simulation) -> dict[str, Writer]:
     """Return a writer for each of `SIMULATION_FILES`."""
-    from hidag.cli.output_files import write_csv
+    from hidag.cli.output_files import csv_writer
     from hidag.simulation.truth import write_truth
 
+    def shortest(value: float) -> str:
+        """Return the shortest text that reads back as the same number."""
+        return "" if value != value else str(int(value)) if value.is_integer() else repr(value)
+
     truth = data.truth
-    rows = (["" if v != v else _shortest(v) for v in row] for row in data.X.tolist())
     types = zip(truth.item_names, truth.families, strict=True)
     return {
-        "responses.csv": lambda path: write_csv(path, truth.item_names, rows),
-        "types.csv": lambda path: write_csv(path, ["item", "type"], types),
+        "responses.csv": csv_writer(truth.item_names, (map(shortest, r) for r in data.X.tolist())),
+        "types.csv": csv_writer(["item", "type"], types),
         "truth.json": lambda path: write_truth(truth, path),
     }
-
-
-def _shortest(value: float) -> str:
-    """Return the shortest text that reads back as the same number."""
-    return str(int(value)) if value.is_integer() else repr(value)
 
 
 @app.command(epilog="Example:\n\n`hidag evaluate fit/result.npz sim/truth.json`")
 def evaluate(
     result: FitFile,
-    truth: Annotated[Path, typer.Argument(help="truth.json, or the folder that holds it.")],
+    truth: Path = typer.Argument(help="truth.json, or the folder that holds it."),
     json_: Json = False,
 ) -> None:
     """Compare a saved fit with the true model."""
-    from hidag.cli.console import say
-    from hidag.cli.output_files import load_result
+    from hidag.cli.output_files import load_result, say_json
     from hidag.metrics.evaluation import evaluate as compare
-    from hidag.results import without_nan
     from hidag.simulation.truth import read_truth
 
     true = read_truth(truth)
     evaluation = compare(_order_items(load_result(result), true), true)
     if json_:
-        say(json.dumps(without_nan(evaluation.to_dict()), indent=1))
+        say_json(evaluation.to_dict())
     else:
         say(evaluation.summary())
 
@@ -160,3 +166,168 @@ def _order_items(result: FitResult, truth: Truth) -> FitResult:
         q_given=None if result.q_given is None else result.q_given[order],
         family_reasons=tuple(result.family_reasons[j] for j in order),
     )
+
+
+@app.command()
+def demo(
+    which: Demo = typer.Argument(
+        Demo.seesaw,
+        help="seesaw: latent causes of images. assessment: skills behind the answers, counts and "
+        "response times of a test.",
+    ),
+    out: Path | None = option(
+        None, "Folder for results and figures.", shown="demo or demo-assessment"
+    ),
+    seed: int = option(1, "The same seed gives the same demo.", least=0),
+) -> None:
+    """Simulate data, fit them, and compare the estimate with the truth."""
+    if which is Demo.assessment:
+        run_assessment(out or Path("demo-assessment"), seed)
+        return
+    for point in entry_points(group="hidag.functions", name="demo_seesaw"):
+        point.load()(out or Path("demo"), seed=seed)
+        return
+    raise HidagError(
+        "missing-entry-point",
+        "no installed package offers {name!r}",
+        advice="install hidag again",
+        name="demo_seesaw",
+    )
+
+
+def run_assessment(out: Path, seed: int) -> None:
+    """Run `hidag demo assessment`."""
+    import numpy as np
+
+    from hidag.cli.data_source import read_source
+    from hidag.cli.output_files import fit_files
+    from hidag.cli.result_text import say_types
+    from hidag.metrics.evaluation import evaluate
+    from hidag.reporting import assemble_report, list_concerns
+    from hidag.simulation.truth import simulate
+
+    start = time.monotonic()
+    data_folder, times = out / "data", "seconds_*=lognormal"
+    check_folder(data_folder, SIMULATION_FILES, sign=SIMULATION_FILES[-1])
+    check_folder(out, (*FIT_FILES, *COMPARISONS), sign=FIT_SIGN)
+    row_seed, fit_seed = np.random.SeedSequence(seed).generate_state(2)
+    truth = assessment()
+    files = simulation_files(simulate(truth, N_ROWS, rng=int(row_seed), missing=MISSING))
+    # As a user's table, it comes without types; only times are declared below.
+    del files["types.csv"]
+    fill_folder(data_folder, files, SIMULATION_FILES)
+    say(f"A simulated assessment: {N_ROWS:,} pupils, {truth.n_items} items, {MISSING:.0%} missing.")
+    say(f"  hidag fit {data_folder} --latents {truth.n_latents} --family '{times}'\n")
+
+    source = read_source(data_folder, family=[times])
+    settings = {"random_state": int(fit_seed), "n_starts": 5}
+    result, values, issued = fit_source(source, truth.n_latents, settings)
+    for concern in list_concerns(result, issued):
+        show_warning(concern)
+    say_types(result)
+
+    # The truth is not used before this line.
+    evaluation = evaluate(result, truth)
+    graph = result.graph.permute(evaluation.permutation).rename(truth.latent_names)
+    _say_comparison(result, truth, evaluation, graph)
+    content = assemble_report(
+        result, values, title="A small assessment", warnings=issued, render=render
+    )
+    written = fit_files(result, values, replace(content, command=typed_command()))
+    figures = _comparison_figures(result, truth, evaluation, graph)
+    fill_folder(out, {**figures, **written}, (*FIT_FILES, *COMPARISONS))
+    say(f"\n{time.monotonic() - start:.0f} seconds; open {out / 'report.html'}, or the figures")
+    for name in COMPARISONS:
+        say(f"  {out / name}")
+
+
+def assessment() -> Truth:
+    """Return the true model: four skills, measured by answers, counts and times."""
+    import numpy as np
+
+    from hidag.latent.laws import NetworkLaw
+    from hidag.latent.state_space import StateSpace
+    from hidag.simulation.truth import Truth
+
+    tables = (
+        np.array([0.45, 0.55]),
+        np.array([0.5, 0.5]),
+        np.array([[[0.9, 0.1], [0.55, 0.45]], [[0.5, 0.5], [0.12, 0.88]]]),
+        np.array([[0.8, 0.2], [0.25, 0.75]]),
+    )
+    items: list[tuple[str, str, float, dict[int, float]]] = []
+    for k, skill in enumerate(("read", "sum", "story", "fluent")):
+        items += [(f"{skill}_{i + 1}", "bernoulli", -1.2, {k: 2.8}) for i in range(3)]
+        items.append((f"points_{skill}", "poisson", 0.4, {k: 1.3}))
+        items.append((f"seconds_{skill}", "lognormal", 3.4, {k: -0.9}))
+    items += [
+        ("story_4", "bernoulli", -1.8, {0: 1.9, 2: 1.9}),
+        ("points_essay", "poisson", 0.3, {0: 0.9, 3: 0.7}),
+        ("seconds_test", "lognormal", 4.2, {1: -0.5, 3: -0.6}),
+    ]
+    loadings = np.zeros((len(items), len(SKILLS)))
+    for j, (_, _, _, slopes) in enumerate(items):
+        for k, slope in slopes.items():
+            loadings[j, k] = slope
+    return Truth(
+        (loadings != 0).astype(np.int8),
+        np.array([item[2] for item in items]),
+        loadings,
+        np.full(len(items), 0.16),
+        tuple(item[1] for item in items),
+        NetworkLaw(StateSpace.binary(len(SKILLS)), PARENTS, tables),
+        item_names=tuple(item[0] for item in items),
+        latent_names=SKILLS,
+    )
+
+
+def _say_comparison(result: FitResult, truth: Truth, evaluation: Evaluation, graph: CPDAG) -> None:
+    from hidag.cli.result_text import format_q, say_convergence
+    from hidag.reporting import format_edges
+
+    order = list(evaluation.permutation)
+    flips = [" (levels reversed)" if flip else "" for flip in evaluation.flips]
+    say("\nestimated latents and the true skills")
+    for k, skill in enumerate(truth.latent_names):
+        say(f"  {result.latent_names[order[k]]} is {skill}{flips[k]}")
+    say("\nQ: estimate and truth")
+    ours = format_q(result.q_matrix[:, order].tolist(), truth.item_names, truth.latent_names)
+    true = format_q(truth.q_matrix.tolist(), ("",) * truth.n_items, truth.latent_names)
+    margin = min(len(line) - len(line.lstrip()) for line in true)
+    pairs = zip(ours, true, strict=True)
+    say_columns([[left, "|", right[margin:]] for left, right in pairs], indent="  ")
+    say("\ngraph: estimate and truth")
+    estimated, expected = format_edges(graph), format_edges(truth.cpdag)
+    rows = [
+        [edge if edge in estimated else "", "|", edge if edge in expected else ""]
+        for edge in dict.fromkeys([*expected, *estimated])
+    ]
+    say_columns(rows, indent="  ")
+    say()
+    say_convergence(result)
+    say(evaluation.summary().split("\n")[0])
+
+
+def _comparison_figures(
+    result: FitResult, truth: Truth, evaluation: Evaluation, graph: CPDAG
+) -> dict[str, Writer]:
+    import numpy as np
+
+    from hidag.cli.output_files import png_writer
+    from hidag.plotting import plot_graph, plot_q, size_of_graph, size_of_q
+
+    order = np.array(evaluation.permutation, dtype=np.intp)
+    signs = np.where(evaluation.flips, -1.0, 1.0)
+    loadings = result.parameters.reordered(latents=order).loadings * signs
+    names: dict[str, Any] = {"item_names": truth.item_names, "latent_names": truth.latent_names}
+    return {
+        COMPARISONS[0]: png_writer(
+            lambda ax: plot_graph(graph, ax, truth=truth.cpdag),
+            size_of_graph(graph, truth=truth.cpdag),
+            fill=True,
+        ),
+        COMPARISONS[1]: png_writer(
+            lambda ax: plot_q(loadings, ax, truth=truth.q_matrix, **names),
+            size_of_q(*loadings.shape),
+        ),
+    }

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
+from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hidag.cli.options import FitFile, Json, NumbersFile, parse_pairs
+from hidag.cli.console import collected_warnings, say, say_columns, show_warning
+from hidag.cli.messages import render
+from hidag.cli.options import FitFile, Json, NumbersFile, option, parse_pairs
 from hidag.exceptions import Advice, SettingError, invalid_setting
+from hidag.formatting import format_number, format_range, format_row
 
 if TYPE_CHECKING:
-    from hidag.causal.causal_effects import AverageEffects
     from hidag.causal.interventions import WhatIfResult
     from hidag.results import FitResult
 
@@ -37,31 +39,23 @@ _Row = dict[str, Any]
 )
 def whatif(
     result: FitFile,
-    do: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--do",
-            help="Intervention on a latent: Z1=1; may be given several times, or several "
-            "separated by commas.",
-            show_default=False,
-        ),
-    ] = None,
-    given: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Condition on a latent or an item: Z2=0. With --do the condition holds after the "
-            "intervention.",
-            show_default=False,
-        ),
-    ] = None,
-    effects: Annotated[
-        bool,
-        typer.Option("--effects", help="Print the average causal effects of all latents instead."),
-    ] = False,
-    draws: Annotated[
-        int,
-        typer.Option(min=0, help="Draws for the intervals of --effects; 0 omits the intervals."),
-    ] = 200,
+    do: list[str] | None = option(
+        None,
+        "Intervention on a latent: Z1=1; may be given several times, or several separated by "
+        "commas.",
+        "--do",
+    ),
+    given: list[str] | None = option(
+        None,
+        "Condition on a latent or an item: Z2=0. With --do the condition holds after the "
+        "intervention.",
+    ),
+    effects: bool = option(
+        False, "Print the average causal effects of all latents instead.", "--effects"
+    ),
+    draws: int = option(
+        200, "Draws for the intervals of --effects; 0 omits the intervals.", least=0
+    ),
     out: NumbersFile = None,
     json_: Json = False,
 ) -> None:
@@ -88,30 +82,23 @@ def whatif(
 
 
 def _run_question(
-    fitted: FitResult,
-    do: Sequence[str],
-    given: Sequence[str],
-    out: Path | None,
-    *,
-    as_json: bool,
+    fitted: FitResult, do: Sequence[str], given: Sequence[str], out: Path | None, *, as_json: bool
 ) -> None:
     """Print the distribution of all latents and items after an intervention or a condition."""
     from hidag.causal.interventions import what_if
     from hidag.causal.probability_queries import outcome_standard_deviations
-    from hidag.cli.console import say
-    from hidag.results import without_nan
+    from hidag.cli.output_files import say_json
 
     names = {*fitted.latent_names, *fitted.item_names}
     typed = parse_pairs(given, "--given", names)
     answer = what_if(fitted, parse_pairs(do, "--do", names), _as_numbers(typed, fitted))
     rows = answer.rows()
-    if out is not None:
-        _write(out, ["kind", "name", "what", "before", "low", "high"], rows)
+    _write(out, ["kind", "name", "what", "before", "low", "high"], rows)
     if as_json:
         question: dict[str, Any] = {"do": answer.do, "given": answer.given}
         if answer.unidentified:
             question["ruled_out"] = list(answer.ruled_out)
-        say(json.dumps(without_nan({**question, "rows": rows}), indent=1))
+        say_json({**question, "rows": rows})
         return
     spreads = outcome_standard_deviations(fitted)
     for sentence in (*_describe_question(answer, typed), *_warn_of_far(answer, fitted, spreads)):
@@ -120,8 +107,14 @@ def _run_question(
         chosen = [row for row in rows if row["kind"] == kind]
         if answer.do:
             _say_changes(chosen, f"{kind}s", tuple(answer.do), spreads)
+        elif chosen:
+            lines = [
+                [f"  {name}", row["what"], format_number(row["before"])]
+                for name, row in _named(chosen, "name")
+            ]
+            _say_table([f"{kind}s", "", "expected"], lines, len(chosen), right=(2,))
         else:
-            _say_expected(chosen, f"{kind}s")
+            say(f"\n{kind}s: nothing changes")
     if out is not None:
         say(f"\nwrote {len(rows)} rows into {out}")
 
@@ -135,13 +128,14 @@ def _as_numbers(given: Mapping[str, str], fitted: FitResult) -> dict[str, str]:
     out = {}
     for name, value in given.items():
         labels = [label.casefold() for label in fitted.answer_words.get(name, ())]
-        if value.casefold() in labels:
-            out[name] = f"{labels.index(value.casefold())}"
-            continue
         boolean = BOOLEAN_WORDS.get(value.lower())
         is_item = name in family and name not in fitted.latent_names
-        binary = is_item and item_type(family[name]).is_binary
-        out[name] = f"{boolean:g}" if boolean is not None and binary else value
+        if value.casefold() in labels:
+            out[name] = f"{labels.index(value.casefold())}"
+        elif boolean is not None and is_item and item_type(family[name]).is_binary:
+            out[name] = f"{boolean:g}"
+        else:
+            out[name] = value
     return out
 
 
@@ -197,11 +191,7 @@ def _warn_of_far(answer: WhatIfResult, fitted: FitResult, spreads: _Spreads) -> 
 
 def _say_changes(rows: list[_Row], heading: str, do: Sequence[str], spreads: _Spreads) -> None:
     """Print values before and after: the intervened latents, then the largest changes."""
-    from math import isnan
-
     from hidag.causal.probability_queries import standardise_change
-    from hidag.cli.console import say
-    from hidag.formatting import format_number, format_range
 
     def size(row: _Row) -> float:
         change = max(abs(row["low"] - row["before"]), abs(row["high"] - row["before"]))
@@ -214,35 +204,19 @@ def _say_changes(rows: list[_Row], heading: str, do: Sequence[str], spreads: _Sp
     own = [row for row in identified if row["kind"] == "latent" and row["name"] in do]
     # Unidentified items are named in a note; latents have a line each.
     chosen = [*own, *(unidentified if heading == "latents" else ()), *changed]
-    say()
     if not chosen:
-        say(f"{heading}: {'no other value' if unidentified else 'nothing'} changes")
+        say(f"\n{heading}: {'no other value' if unidentified else 'nothing'} changes")
         return
-    lines = [[heading, "", "before", "after"]]
+    lines = []
     for name, row in _named(chosen, "name"):
         after = "not identified" if isnan(row["low"]) else format_range(row["low"], row["high"])
         lines.append([f"  {name}", row["what"], format_number(row["before"]), after])
-    _say_lines(lines, len(chosen), right=(2,))
+    _say_table([heading, "", "before", "after"], lines, len(chosen), right=(2,))
     unchanged = len({row["name"] for row in rows} - {row["name"] for row in chosen})
     if heading == "items":
         unchanged = len(identified) - len(changed)
     if unchanged:
         say(f"  {unchanged} {'other does' if unchanged == 1 else 'others do'} not change")
-
-
-def _say_expected(rows: list[_Row], heading: str) -> None:
-    """Print expected values in the order of the table."""
-    from hidag.cli.console import say
-    from hidag.formatting import format_number
-
-    say()
-    if not rows:
-        say(f"{heading}: nothing changes")
-        return
-    lines = [[heading, "", "expected"]]
-    for name, row in _named(rows, "name"):
-        lines.append([f"  {name}", row["what"], format_number(row["before"])])
-    _say_lines(lines, len(rows), right=(2,))
 
 
 def _named(rows: Sequence[_Row], key: str) -> list[tuple[str, _Row]]:
@@ -253,12 +227,12 @@ def _named(rows: Sequence[_Row], key: str) -> list[tuple[str, _Row]]:
     return list(zip(shorten_names([row[key] for row in shown]), shown, strict=True))
 
 
-def _say_lines(lines: list[list[str]], n_rows: int, right: Sequence[int] = ()) -> None:
+def _say_table(
+    header: list[str], lines: list[list[str]], n_rows: int, right: Sequence[int] = ()
+) -> None:
     """Print a table and the number of rows that it omits."""
-    from hidag.cli.console import columns, say
-
-    for text in columns(lines, right=right):
-        say(text)
+    say()
+    say_columns([header, *lines], right=right)
     if n_rows > _MAX_ROWS:
         say(f"  ... {n_rows - _MAX_ROWS} more; --out FILE.csv writes all")
 
@@ -267,77 +241,63 @@ def _run_effects(fitted: FitResult, draws: int, out: Path | None, *, as_json: bo
     """Print all average effects, with intervals if the information matrix can be computed."""
     from hidag.causal.causal_effects import average_effects
     from hidag.causal.probability_queries import effect_sizes
-    from hidag.cli.console import say
+    from hidag.cli.output_files import say_json
     from hidag.inference.asymptotic_draws import try_draw_asymptotic
-    from hidag.results import without_nan
 
     advice = Advice("bootstrap-intervals", "hidag bootstrap computes bootstrap intervals")
     replicates, obstacle = (
         try_draw_asymptotic(fitted, draws, advice=advice) if draws else (None, None)
     )
     found = average_effects(fitted, replicates=replicates, fix_graph=True)
-    rows = found.rows()
+    rows, has_intervals = found.rows(), found.lower is not None
     names = ["cause", "effect", "kind", "low", "high"]
-    if found.lower is not None:
-        names += ["lower", "upper"]
-    if out is not None:
-        _write(out, names, rows)
+    _write(out, [*names, *(["lower", "upper"] if has_intervals else [])], rows)
+    some_missing = found.missing_interval_reason is not None
     if as_json:
         about: dict[str, Any] = {"level": found.level, "how": found.interval_source, "rows": rows}
         if obstacle is not None:
             about["no_intervals"] = str(obstacle)
-        elif found.missing_interval_reason is not None:
+        elif some_missing:
             about["some_without_interval"] = str(found.interval_note())
         if found.truncated:
             about["not_all_choices"] = str(found.truncation_note())
-        say(json.dumps(without_nan(about), indent=1))
+        say_json(about)
         return
     say("average causal effects of raising a latent from its lowest to its highest level")
-    if found.lower is not None:
+    if has_intervals:
         say(
             f"in brackets {found.level:.0%} intervals, conditional on the graph and Q (hidag "
             "bootstrap includes their uncertainty)"
         )
     elif obstacle is not None:
         say(f"no intervals: {obstacle}")
-    _say_notes(found)
+    note = found.interval_note() if some_missing else None
+    for one in (note, found.unidentified_note(), found.truncation_note()):
+        if one is not None:
+            say(str(one))
     _say_effects(rows, effect_sizes(rows, fitted))
     if out is not None:
         say(f"\nwrote {len(rows)} rows into {out}")
 
 
-def _say_notes(found: AverageEffects) -> None:
-    from hidag.cli.console import say
-
-    note = found.interval_note() if found.missing_interval_reason is not None else None
-    for one in (note, found.unidentified_note(), found.truncation_note()):
-        if one is not None:
-            say(str(one))
-
-
 def _say_effects(rows: list[_Row], sizes: Sequence[float]) -> None:
     """Print effects on latents and on items, the largest first."""
-    from hidag.cli.console import say
-
     order = sorted(range(len(rows)), key=lambda r: -sizes[r])
     for kind in ("latent", "item"):
         chosen = [rows[r] for r in order if rows[r]["kind"] == kind and sizes[r] > _NO_CHANGE]
-        causes, effects = _named(chosen, "cause"), _named(chosen, "effect")
-        say()
-        lines = [[f"on {kind}s", "", "", "effect", ""]]
-        for (cause, row), (effect, _) in zip(causes, effects, strict=True):
-            lines.append([f"  {cause}", "->", effect, *_format_effect(row)])
-        _say_lines(lines, len(chosen))
+        lines = [
+            [f"  {cause}", "->", effect, *_format_effect(row)]
+            for (cause, row), (effect, _) in zip(
+                _named(chosen, "cause"), _named(chosen, "effect"), strict=True
+            )
+        ]
+        _say_table([f"on {kind}s", "", "", "effect", ""], lines, len(chosen))
         if not chosen:
             say("  none")
 
 
 def _format_effect(row: Mapping[str, Any]) -> tuple[str, str]:
     """Return an effect or its range, and its interval in brackets if there is one."""
-    from math import isnan
-
-    from hidag.formatting import format_row
-
     names = ["low", "high", *(name for name in ("lower", "upper") if name in row)]
     # The number of digits follows from the interval, not from the range.
     headings = ["least", "most", "lower", "upper"][: len(names)]
@@ -348,36 +308,28 @@ def _format_effect(row: Mapping[str, Any]) -> tuple[str, str]:
     return effect, "no interval" if isnan(row["lower"]) else f"[{texts[2]}, {texts[3]}]"
 
 
-def _write(path: Path, names: list[str], rows: list[_Row]) -> None:
+def _write(path: Path | None, names: list[str], rows: list[_Row]) -> None:
     from hidag.cli.output_files import save_file, write_dicts
 
-    if any("reason" in row for row in rows):
-        names = [*names, "reason"]
-    save_file(path, write_dicts(rows, names))
+    if path is not None:
+        reason = ["reason"] if any("reason" in row for row in rows) else []
+        save_file(path, write_dicts(rows, names + reason))
 
 
 @app.command(epilog="Example:\n\n`hidag export fit --format bif --out latents.bif`")
 def export(
     result: FitFile,
-    kind: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            help="bif (pgmpy, bnlearn), dot (Graphviz) or gml with conditional tables; dowhy (the "
-            "graph for its CausalModel).",
-        ),
-    ] = "bif",
-    out: Annotated[
-        Path | None, typer.Option(help="File to write.", show_default="the terminal")
-    ] = None,
-    items: Annotated[
-        bool, typer.Option("--items", help="Include the items, not the latents alone.")
-    ] = False,
+    kind: str = option(
+        "bif",
+        "bif (pgmpy, bnlearn), dot (Graphviz) or gml with conditional tables; dowhy (the graph for "
+        "its CausalModel).",
+        "--format",
+    ),
+    out: Path | None = option(None, "File to write.", shown="the terminal"),
+    items: bool = option(False, "Include the items, not the latents alone.", "--items"),
 ) -> None:
     """Export the network of the latents for other programs."""
     from hidag.causal.exports import EXPORTS
-    from hidag.cli.console import collected_warnings, say, show_warning
-    from hidag.cli.messages import render
     from hidag.cli.output_files import check_file, load_result, save_file
 
     if kind not in EXPORTS:
@@ -386,17 +338,14 @@ def export(
     fitted = load_result(result)
     with collected_warnings() as issued:
         text = EXPORTS[kind](fitted, items=items)
-    notes = [*map(render, issued), *_describe_losses(fitted, kind, items=items)]
     if out is None:
         say(text.rstrip("\n"))
-        for note in notes:
-            # On standard error: the network may be piped into another program.
-            show_warning(note)
-        return
-    save_file(out, lambda path: path.write_text(text, "utf-8"))
-    say(f"wrote {out}")
-    for note in notes:
-        say(note)
+    else:
+        save_file(out, lambda path: path.write_text(text, "utf-8"))
+        say(f"wrote {out}")
+    for note in (*map(render, issued), *_describe_losses(fitted, kind, items=items)):
+        # On standard error: the network may be piped into another program.
+        (show_warning if out is None else say)(note)
 
 
 def _describe_losses(fitted: FitResult, kind: str, *, items: bool) -> list[str]:
