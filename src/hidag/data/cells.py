@@ -59,8 +59,7 @@ class BadCells:
 
 
 def convert_cells(cells: NDArray[np.object_]) -> tuple[NDArray[np.float64], BadCells | None]:
-    """Return a column (N,) as float64 with NaN for missing cells, and the cells that are not
-    numbers.
+    """Return a column (N,) as float64, NaN for missing cells, and the cells that are not numbers.
 
     Cells may be numbers, text that reads as a number, booleans, and markers of a missing answer:
     None, NaN, pandas' NA and NaT, or one of `MISSING_WORDS`. Bad cells become NaN.

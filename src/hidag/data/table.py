@@ -109,18 +109,16 @@ def read_table(
         without it can still be assigned to latent states.
     """
     if isinstance(X, Observations):
-        values, own_names, named = X.values, X.names, X.named
-        padded = [name in X.padded for name in X.names]
+        values, named, padded = X.values, X.named, [name in X.padded for name in X.names]
+        own_names = X.names if names is None else _check_names(names, X.n_items)
+        check_unique_names(own_names)
     else:
         values, own_names, named, padded = _read_values(X, names, min_rows)
-    if names is not None:
-        own_names, named = _check_names(names, values.shape[1]), True
-    check_unique_names(own_names)
-    if not isinstance(X, Observations):
+        check_unique_names(own_names)
         _finish_in_place(values, own_names)
         values.setflags(write=False)
     with_zeros = frozenset(name for name, zeros in zip(own_names, padded, strict=True) if zeros)
-    observations = Observations(values=values, names=own_names, named=named, padded=with_zeros)
+    observations = Observations(values, own_names, named or names is not None, with_zeros)
     _check_size(values.shape, min_rows)
     if not allow_empty_items:
         _check_observed(observations)
@@ -175,36 +173,32 @@ def _read_values(
             advice="use X.toarray() if it fits into memory",
         )
     labels = frame_labels(X)
-    if labels is None:
-        array = _as_array(X)
-        _check_size(array.shape, min_rows)
-        own_names = _default_names(array.shape[1])
-        shown = own_names if names is None else _check_names(names, len(own_names))
-        values, padded = _values_of_array(array, shown)
-        return values, own_names, False, padded
-    own_names = tuple(str(label) for label in labels)
+    own_names = tuple(str(label) for label in labels or ())
     check_unique_names(own_names)
+    table = _as_array(X) if labels is None else open_frame(X)
+    _check_size(table.shape, min_rows)
     # pandas numbers the columns of a frame without names.
-    named = list(labels) != list(range(len(labels)))
-    own_names = own_names if named else _default_names(len(labels))
-    frame = open_frame(X)
-    _check_size(frame.shape, min_rows)
-    shown = own_names if names is None else _check_names(names, len(own_names))
-    values, padded = _collect_columns(
-        map(_values_of_series, frame.iter_columns()), frame.shape, shown
-    )
+    named = labels is not None and list(labels) != list(range(len(labels)))
+    if not named:
+        own_names = tuple(f"item_{j}" for j in range(table.shape[1]))
+    if names is not None:
+        own_names = _check_names(names, len(own_names))
+    if labels is None:
+        values, padded = _values_of_array(table, own_names)
+    else:
+        columns = map(_values_of_series, table.iter_columns())
+        values, padded = _collect_columns(columns, table.shape, own_names)
     return values, own_names, named, padded
 
 
 def _as_array(X: Any) -> NDArray[Any]:
     """Return X as a two-dimensional array of any dtype, masks kept."""
-    if isinstance(X, np.ma.MaskedArray):
-        array: NDArray[Any] = X
-    else:
-        try:
-            array = np.asarray(X)
-        except ValueError as error:
-            raise DataError.of(_uneven_rows(X)) from error
+    try:
+        array: NDArray[Any] = (
+            np.asanyarray(X) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
+        )
+    except ValueError as error:
+        raise DataError.of(_uneven_rows(X)) from error
     if array.dtype.kind == "c":
         raise DataError(
             "complex-table",
@@ -261,11 +255,7 @@ def _values_of_array(
             np.copyto(values, data, casting="unsafe")
         padded = [False] * data.shape[1]
     else:
-        mask = np.ma.getmaskarray(array) if isinstance(array, np.ma.MaskedArray) else None
-        columns = (
-            _values_of_objects(data[:, j], None if mask is None else mask[:, j])
-            for j in range(data.shape[1])
-        )
+        columns = map(_values_of_objects, data.T, np.ma.getmaskarray(array).T)
         values, padded = _collect_columns(columns, data.shape, names)
     if isinstance(array, np.ma.MaskedArray):
         values[np.ma.getmaskarray(array)] = np.nan
@@ -400,10 +390,6 @@ def _bad_cells_error(
 
 def _shares(n_cells: int, n_items: int, shape: tuple[int, ...]) -> str:
     return f"{n_cells} of {shape[0]} cells of this item; {n_items} of {shape[1]} items"
-
-
-def _default_names(n_items: int) -> tuple[str, ...]:
-    return tuple(f"item_{j}" for j in range(n_items))
 
 
 def _check_names(names: Sequence[str], n_items: int) -> tuple[str, ...]:

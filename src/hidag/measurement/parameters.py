@@ -129,10 +129,9 @@ class Responses:
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns of the working data of J items: those of item j are ``starts[j]`` to
-    ``starts[j+1]-1``.
+    """Columns of the working data of J items, item by item; see :class:`Family`.
 
-    ``item``, shape (number of columns,), has the item of each column; see :class:`Family`.
+    Those of item j are ``starts[j]`` to ``starts[j + 1] - 1``; ``item`` has the item of each.
     """
 
     starts: Indices
@@ -213,19 +212,16 @@ class MeasurementParameters:
             values = np.array(getattr(self, name), dtype=np.float64)
             if values.shape[0] != n_items:
                 text = "{n_items} items need as many rows of {name}, got {n_rows}"
-                raise DataError(
-                    "wrong-shape", text, {"n_items": n_items, "name": name, "n_rows": len(values)}
-                )
+                sizes = {"n_items": n_items, "n_rows": len(values)}
+                raise DataError("wrong-shape", text, sizes, name=name)
             values.setflags(write=False)
             object.__setattr__(self, name, values)
         if self.terms is None:
             object.__setattr__(self, "terms", Terms.main((2,) * self.loadings.shape[1]))
         if self.terms.n_terms != self.loadings.shape[1]:
-            raise DataError(
-                "wrong-shape",
-                "{n_terms} terms need as many columns of loadings, got {n_columns}",
-                {"n_terms": self.terms.n_terms, "n_columns": self.loadings.shape[1]},
-            )
+            text = "{n_terms} terms need as many columns of loadings, got {n_columns}"
+            sizes = {"n_terms": self.terms.n_terms, "n_columns": self.loadings.shape[1]}
+            raise DataError("wrong-shape", text, sizes)
 
     @classmethod
     def linear(cls, intercept: Array, loadings: Array, terms: Terms) -> MeasurementParameters:

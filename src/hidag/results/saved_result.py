@@ -92,86 +92,63 @@ def load(path: str | Path) -> FitResult:
     header, arrays = read_archive(place / FIT_FILE if place.is_dir() else place)
     space = StateSpace(tuple(header["levels"]))
     families = tuple(header.pop("families"))
+    responses = Responses.of(families)
     settings = dict(header["settings"])
     # The number of latents is that of their names, and not stored twice.
     settings.pop("n_latents_chosen", None)
     facts = {name: settings.pop(name) for name in _FACTS if name in settings}
     facts |= header.get("facts", {})
+    costs = facts.pop("knowledge_cost", {})
+    products = header.get("interactions", ())
+    interactions = tuple(tuple((int(k), int(u)) for k, u in pairs) for pairs in products)
+    law: LatentLaw
+    if "law_parents" in header:
+        tables = tuple(arrays[f"law_table_{k}"] for k in range(space.n_latents))
+        law = NetworkLaw(space, tuple(map(tuple, header["law_parents"])), tables)
+    else:
+        law = SaturatedLaw(space, arrays["law_probabilities"])
+    seen = [arrays.get(f"seen_{part}") for part in ("bits", "counted", "squares")]
     return FitResult(
         **{name: _plain(header[name]) for name in _PLAIN if name != "families"},
-        item_families=() if Responses.of(families).plain else families,
-        parameters=_parameters(space, families, header, arrays),
-        law=_law(space, header, arrays),
+        **{name: _plain(value) for name, value in facts.items()},
+        item_families=() if responses.plain else families,
+        parameters=MeasurementParameters(
+            responses.families,
+            arrays["intercept"],
+            arrays["loadings"],
+            arrays["dispersion"],
+            Terms(space.levels, interactions),
+            arrays.get("cutpoints"),
+        ),
+        law=law,
         graph=CPDAG(arrays["graph"], tuple(header["latent_names"])),
         q_given=arrays["q_given"] if header["has_q"] else None,
         trace=arrays["trace"],
-        starts=tuple(_start(record) for record in header["starts"]),
+        starts=tuple(
+            StartRecord(**{name: _plain(value) for name, value in record.items()})
+            for record in header["starts"]
+        ),
         edge_tests=tuple(
             EdgeTest(**{**test, "pair": tuple(test["pair"])}) for test in header["edge_tests"]
         ),
         settings=settings,
         versions=header["versions"],
-        seen_rows=_seen_rows(len(header["item_names"]), arrays),
-        **{name: _plain(value) for name, value in facts.items() if name != "knowledge_cost"},
-        knowledge_cost={
-            part: _knowledge_cost(cost) for part, cost in facts.get("knowledge_cost", {}).items()
-        },
+        # Files of early versions have no patterns.
+        seen_rows=None
+        if seen[0] is None
+        else MissingnessPatterns(seen[0], len(header["item_names"]), seen[1], seen[2]),
+        knowledge_cost={part: _knowledge_cost(cost) for part, cost in costs.items()},
     )
 
 
 def _plain(value: Any) -> Any:
     """Return a value of the header: null stands for NaN, lists are tuples."""
-    return tuple(value) if isinstance(value, list) else number(value) if value is None else value
+    return float("nan") if value is None else tuple(value) if isinstance(value, list) else value
 
 
 def _knowledge_cost(cost: Mapping[str, Any]) -> KnowledgeCost:
     pairs = tuple((a, b, float(lost)) for a, b, lost in cost.get("pairs", ()))
     return KnowledgeCost(**{**cost, "pairs": pairs})
-
-
-def _parameters(
-    space: StateSpace,
-    families: tuple[str, ...],
-    header: Mapping[str, Any],
-    arrays: Mapping[str, NDArray[Any]],
-) -> MeasurementParameters:
-    """Return the items' coefficients, with a row for each response of nominal items."""
-    interactions = tuple(
-        tuple((int(k), int(u)) for k, u in pairs) for pairs in header.get("interactions", ())
-    )
-    return MeasurementParameters(
-        Responses.of(families).families,
-        arrays["intercept"],
-        arrays["loadings"],
-        arrays["dispersion"],
-        Terms(space.levels, interactions),
-        arrays.get("cutpoints", np.zeros((len(arrays["intercept"]), 0))),
-    )
-
-
-def _law(
-    space: StateSpace, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-) -> LatentLaw:
-    """Return the network law if the header has one, else the saturated law."""
-    if "law_parents" not in header:
-        return SaturatedLaw(space, arrays["law_probabilities"])
-    parents = tuple(tuple(pa) for pa in header["law_parents"])
-    tables = tuple(arrays[f"law_table_{k}"] for k in range(space.n_latents))
-    return NetworkLaw(space, parents, tables)
-
-
-def _seen_rows(n_items: int, arrays: Mapping[str, NDArray[Any]]) -> MissingnessPatterns | None:
-    """Return the patterns of observed cells; None in files of early versions."""
-    if "seen_bits" not in arrays:
-        return None
-    return MissingnessPatterns(
-        arrays["seen_bits"], n_items, arrays["seen_counted"], arrays["seen_squares"]
-    )
-
-
-def _start(record: Mapping[str, Any]) -> StartRecord:
-    values = {name: number(record[name]) for name in ("objective", "log_likelihood")}
-    return StartRecord(**{**record, **values})
 
 
 def write_archive(
@@ -230,11 +207,6 @@ def read_archive(path: Path, *, holds: str = "fit") -> tuple[dict[str, Any], Arr
             advice=Advice("upgrade", "upgrade hidag to read it"),
         )
     return header, arrays
-
-
-def number(value: float | None) -> float:
-    """Return a number of a header, NaN for null."""
-    return float("nan") if value is None else value
 
 
 def without_nan(value: Any) -> Any:

@@ -93,18 +93,16 @@ def as_counts(
                 text = "levels must be integers 0, 1, ..."
                 raise DataError("levels-not-integer", text, advice="discretise real values first")
             given = given.astype(np.int64)
-        counts = LatentCounts.from_rows(
-            given, levels=None if levels is None else tuple(int(m) for m in levels), names=chosen
-        )
+        sizes = None if levels is None else tuple(int(m) for m in levels)
+        counts = LatentCounts.from_rows(given, levels=sizes, names=chosen)
         if weights is not None:
             # Equal rows are not merged: their weights would be added in the order of the rows.
             rows, each = given.astype(np.uint8), np.asarray(weights, dtype=np.float64)
             counts = LatentCounts(rows, each, counts.levels, counts.names)
     if len(set(counts.names)) != len(counts.names):
         name = next(name for name in counts.names if counts.names.count(name) > 1)
-        raise DataError(
-            "duplicate-name", "names must be unique, but {name!r} occurs repeatedly", name=name
-        )
+        text = "names must be unique, but {name!r} occurs repeatedly"
+        raise DataError("duplicate-name", text, name=name)
     return counts
 
 
@@ -203,9 +201,7 @@ def search_graph(
         cpdag = CPDAG(adjacency, counts.names).to_dag().to_cpdag().adjacency
         adjacency = orient_by_knowledge(cpdag, constraints)
     elif search == "exact":
-        best = DAG(
-            best_dag(cache, n, constraints=constraints, required=required, max_parents=max_parents)
-        )
+        best = DAG(best_dag(cache, n, constraints, required, max_parents))
         adjacency = orient_by_knowledge(best.to_cpdag().adjacency, constraints)
     elif search in ("ges", "xges"):
         climber = ClassSearch(cache, n, constraints, max_parents)
@@ -242,14 +238,10 @@ def choose_sample_size(
     if score != "bdeu" or max(counts.levels) == 2 or counts.n_variables == 1:
         return 1.0
 
+    rules: dict[str, Any] = {"search": "ges", "knowledge": knowledge, "max_parents": max_parents}
+
     def marginal_likelihood(size: float) -> float:
-        return search_graph(
-            counts,
-            equivalent_sample_size=size,
-            search="ges",
-            knowledge=knowledge,
-            max_parents=max_parents,
-        ).score
+        return search_graph(counts, equivalent_sample_size=size, **rules).score
 
     return max(EQUIVALENT_SAMPLE_SIZES, key=marginal_likelihood)
 
@@ -273,10 +265,9 @@ def check_exact_size(n_variables: int) -> None:
 def best_dag(
     cache: ScoreCache,
     n_variables: int,
-    *,
-    constraints: NDArray[np.uint8] | None = None,
-    required: NDArray[np.int8] | None = None,
-    max_parents: int | None = None,
+    constraints: NDArray[np.uint8] | None,
+    required: NDArray[np.int8] | None,
+    max_parents: int | None,
 ) -> NDArray[np.int8]:
     """Return the adjacency matrix, shape (K, K), of a DAG with the highest score.
 

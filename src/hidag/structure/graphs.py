@@ -117,9 +117,7 @@ class CPDAG(GraphFormats):
         )
 
     def to_dag(self) -> DAG:
-        """Return one member, which depends on the order of the variables; see
-        :meth:`sample_member`.
-        """
+        """Return a member, which depends on the order of variables (cf. :meth:`sample_member`)."""
         dag = extend_to_dag(self._mixed)
         if dag is None:
             raise GraphError(
