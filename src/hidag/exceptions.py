@@ -231,11 +231,9 @@ class SettingError(HidagError, ValueError):
 
 def invalid_setting(name: str, expected: str | Choices, given: Any) -> SettingError:
     """Return the error about a setting whose value is not among those expected."""
-    return SettingError(
-        "invalid-setting",
-        "{setting} must be {expected}, got {given}",
-        {"setting": Setting(name), "expected": expected, "given": Value(given)},
-    )
+    text = "{setting} must be {expected}, got {given}"
+    params = {"setting": Setting(name), "expected": expected, "given": Value(given)}
+    return SettingError("invalid-setting", text, params)
 
 
 class GraphError(HidagError, ValueError):

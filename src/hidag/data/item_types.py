@@ -256,11 +256,9 @@ def _family_names(words: list[Any], names: tuple[str, ...]) -> tuple[str, ...]:
             errors.setdefault(str(error), (error, []))[1].append(name)
     if errors:
         first, items = next(iter(errors.values()))
-        raise SettingError(
-            "invalid-family-of-item",
-            "item {name!r} ({n} of {n_items} items): {error}",
-            {"name": items[0], "n": len(items), "n_items": len(names), "error": first.message},
-        )
+        text = "item {name!r} ({n} of {n_items} items): {error}"
+        params = {"name": items[0], "n": len(items), "n_items": len(names), "error": first.message}
+        raise SettingError("invalid-family-of-item", text, params)
     return tuple(families)
 
 

@@ -110,12 +110,9 @@ def _match_rows(row_names: tuple[str, ...], items: tuple[str, ...]) -> list[int]
     position: dict[str, int] = {}
     for row, name in enumerate(row_names):
         if name in position:
-            raise DataError(
-                "repeated-q-row",
-                "each item must have one row in the Q-matrix, but item {item!r} has {count}",
-                {"item": name, "count": row_names.count(name)},
-                advice="remove the others",
-            )
+            text = "each item must have one row in the Q-matrix, but item {item!r} has {count}"
+            params = {"item": name, "count": row_names.count(name)}
+            raise DataError("repeated-q-row", text, params, advice="remove the others")
         position[name] = row
     unknown = [name for name in row_names if name not in set(items)]
     if unknown:

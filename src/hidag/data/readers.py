@@ -103,12 +103,11 @@ def _table_file(path: Source) -> Path:
     if file is None:
         held = sorted(one.name for one in given.iterdir())
         found = ", ".join(held[:_MAX_NAMES]) + (", ..." if held[_MAX_NAMES:] else "")
-        raise FileError(
-            "no-table",
+        text = (
             "the folder {folder} must hold a table named responses.csv or responses.parquet, but "
-            "it holds {found}",
-            {"folder": given, "found": found or "nothing"},
+            "it holds {found}"
         )
+        raise FileError("no-table", text, {"folder": given, "found": found or "nothing"})
     return file
 
 

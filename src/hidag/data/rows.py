@@ -66,11 +66,9 @@ def check_weights(given: Any, n_samples: int, nonempty: NDArray[np.bool_] | None
     if weights.ndim == 0:
         weights = np.full(n_samples, float(weights))
     if weights.shape != (n_samples,):
-        raise DataError(
-            "wrong-shape-of-weights",
-            "{name} must have shape ({n_rows},), one weight for each row, got {shape}",
-            {"name": name, "n_rows": n_samples, "shape": weights.shape},
-        )
+        text = "{name} must have shape ({n_rows},), one weight for each row, got {shape}"
+        params = {"name": name, "n_rows": n_samples, "shape": weights.shape}
+        raise DataError("wrong-shape-of-weights", text, params)
     _check_nonnegative(weights, name)
     restricted = nonempty is not None and not nonempty.all()
     if nonempty is not None:

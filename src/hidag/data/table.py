@@ -396,11 +396,9 @@ def _check_names(names: Sequence[str], n_items: int) -> tuple[str, ...]:
     """Return the names that the caller gave, one per column."""
     given = tuple(str(name) for name in names)
     if len(given) != n_items:
-        raise DataError(
-            "wrong-number-of-names",
-            "names must have one name per column, but got {names} for {columns}",
-            {"names": plural(len(given), "name"), "columns": plural(n_items, "column")},
-        )
+        text = "names must have one name per column, but got {names} for {columns}"
+        params = {"names": plural(len(given), "name"), "columns": plural(n_items, "column")}
+        raise DataError("wrong-number-of-names", text, params)
     return given
 
 

@@ -233,12 +233,9 @@ def _check_ranges(observations: Observations, *, for_fitting: bool) -> None:
         largest, spread = float(np.abs(values).max()), float(np.ptp(values))
         if largest > _MAX_SIZE or (for_fitting and 0 < spread < _MIN_RANGE):
             up_to, over = f"absolute values up to {largest:.3g}", f"a range of {spread:.3g}"
-            raise DataError(
-                "extreme-values",
-                "item {item!r} has {found}, whose square is outside the range of numbers",
-                {"item": name, "found": up_to if largest > _MAX_SIZE else over},
-                advice="use other units",
-            )
+            text = "item {item!r} has {found}, whose square is outside the range of numbers"
+            params = {"item": name, "found": up_to if largest > _MAX_SIZE else over}
+            raise DataError("extreme-values", text, params, advice="use other units")
         if spread == 0:
             constant[name] = float(values[0])
     if constant and for_fitting:
@@ -278,12 +275,9 @@ def read_known_items(X: Any, names: Sequence[str], families: Sequence[str]) -> O
         X = _select_columns(X, labels, [place[name] for name in names])
     table = read_table(X, allow_empty_items=True)
     if table.n_items != len(names):
-        raise DataError(
-            "wrong-number-of-items",
-            "the table must have the {items} of the fit, but it has {columns}",
-            {"items": plural(len(names), "item"), "columns": plural(table.n_items, "column")},
-            advice=_SAME_COLUMNS,
-        )
+        text = "the table must have the {items} of the fit, but it has {columns}"
+        params = {"items": plural(len(names), "item"), "columns": plural(table.n_items, "column")}
+        raise DataError("wrong-number-of-items", text, params, advice=_SAME_COLUMNS)
     # Messages about cells name the items of the fit even if the table has no names.
     table = replace(table, names=tuple(names))
     check_values(table, families, for_fitting=False)

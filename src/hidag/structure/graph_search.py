@@ -290,11 +290,9 @@ def best_dag(
             allowed &= sets & always == always
         scored = sets[allowed]
         if not len(scored):
-            raise GraphError(
-                "too-many-required-parents",
-                "variable {variable} has more required parents than {limit} allows",
-                {"variable": v, "limit": Setting("max_parents", max_parents)},
-            )
+            text = "variable {variable} has more required parents than {limit} allows"
+            params = {"variable": v, "limit": Setting("max_parents", max_parents)}
+            raise GraphError("too-many-required-parents", text, params)
         words = np.zeros((len(scored), cache.n_words), dtype=np.uint64)
         words[:, 0] = scored.astype(np.uint64)
         best[v, allowed] = cache.many(np.full(len(scored), v, dtype=np.int64), words)

@@ -198,11 +198,9 @@ class Knowledge:
             for variable in members:
                 k = _index(variable, names)
                 if k in out:
-                    raise GraphError(
-                        "two-tiers",
-                        "{name} is in tier {first} and in tier {second}; a variable has one tier",
-                        {"name": names[k], "first": out[k] + 1, "second": number + 1},
-                    )
+                    text = "{name} is in tier {first} and in tier {second}; a variable has one tier"
+                    params = {"name": names[k], "first": out[k] + 1, "second": number + 1}
+                    raise GraphError("two-tiers", text, params)
                 out[k] = number
         return out
 
