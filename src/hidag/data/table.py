@@ -175,7 +175,7 @@ def _read_values(
     labels = frame_labels(X)
     own_names = tuple(str(label) for label in labels or ())
     check_unique_names(own_names)
-    table = _as_array(X) if labels is None else open_frame(X)
+    table: Any = _as_array(X) if labels is None else open_frame(X)
     _check_size(table.shape, min_rows)
     # pandas numbers the columns of a frame without names.
     named = labels is not None and list(labels) != list(range(len(labels)))

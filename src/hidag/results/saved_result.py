@@ -107,7 +107,10 @@ def load(path: str | Path) -> FitResult:
         law = NetworkLaw(space, tuple(map(tuple, header["law_parents"])), tables)
     else:
         law = SaturatedLaw(space, arrays["law_probabilities"])
-    seen = [arrays.get(f"seen_{part}") for part in ("bits", "counted", "squares")]
+    seen = None  # Files of early versions have no patterns.
+    if "seen_bits" in arrays:
+        bits, counted, squares = (arrays[f"seen_{part}"] for part in ("bits", "counted", "squares"))
+        seen = MissingnessPatterns(bits, len(header["item_names"]), counted, squares)
     return FitResult(
         **{name: _plain(header[name]) for name in _PLAIN if name != "families"},
         **{name: _plain(value) for name, value in facts.items()},
@@ -118,7 +121,7 @@ def load(path: str | Path) -> FitResult:
             arrays["loadings"],
             arrays["dispersion"],
             Terms(space.levels, interactions),
-            arrays.get("cutpoints"),
+            arrays.get("cutpoints", np.zeros((len(responses.families), 0))),
         ),
         law=law,
         graph=CPDAG(arrays["graph"], tuple(header["latent_names"])),
@@ -133,10 +136,7 @@ def load(path: str | Path) -> FitResult:
         ),
         settings=settings,
         versions=header["versions"],
-        # Files of early versions have no patterns.
-        seen_rows=None
-        if seen[0] is None
-        else MissingnessPatterns(seen[0], len(header["item_names"]), seen[1], seen[2]),
+        seen_rows=seen,
         knowledge_cost={part: _knowledge_cost(cost) for part, cost in costs.items()},
     )
 
