@@ -26,6 +26,13 @@ search by that criterion can find the number; without the second, our fit is as 
 adds the result of a cost per parameter chosen afterwards, with the right numbers known: in how
 many tables "auto"'s own fits, with or without one from the truth, have the right number at the
 best cost for all tables, and in how many at some cost, chosen for each table.
+
+    python benchmarks/number_of_latents.py --grid --replicates 4 --seed 1
+    python benchmarks/number_of_latents.py --grid --families categorical --sizes 5000 --numbers 0,3
+
+prints the share of right answers of "auto" for all families by the true number of latents,
+including 0 (independent items), and by N: random graphs, three items per latent and at least six, a
+third of them with up to three latents.
 """
 
 from __future__ import annotations
@@ -36,14 +43,25 @@ import warnings
 from collections import defaultdict
 
 import numpy as np
+from scipy.special import expit
 
 from hidag import DCRL, design, simulate
 from hidag.config import CONFIG
+from hidag.data.item_types import resolve_families
+from hidag.data.table import read_table
 from hidag.fitting.information_criteria import InformationCriteria, information_criteria
-from hidag.fitting.number_of_latents import ComparedFit, InitialValues, choose_number, count_shared
+from hidag.fitting.neighbour_fits import InitialValues
+from hidag.fitting.number_comparison import count_shared
+from hidag.fitting.number_of_latents import (
+    ComparedFit,
+    choose_number,
+    count_table_factors,
+    independent_fit,
+)
 from hidag.fitting.penalty_strength import bic_at
 from hidag.initialization.factor_count import count_factors
 from hidag.model_selection import select
+from hidag.simulation import banded_q, random_dag, random_law
 from hidag.simulation.designs import GRAPHS
 from hidag_paper.studies import truth_started_fit
 
@@ -52,6 +70,8 @@ OF_FITS = ("select", "BIC", "EBIC")
 #: Graphs of the paper's two studies that n_latents="auto" is a matter of minutes for: all but
 #: Model-13.
 ALL_MODELS = ("Chain-5", "Tree-5", "Model-5", "Chain-10", "Tree-10", "Model-7", "Model-8")
+#: Families of the paper's designs; all families of the grid.
+ALL_FAMILIES = "gaussian,poisson,bernoulli"
 #: How many latents fewer than the truth has are fitted for the yardstick.
 FEWER = (1, 2, 3)
 #: Criteria that are compared with those of a fit from the truth; "rule" is BIC at r N rows, with r
@@ -80,6 +100,8 @@ def found_numbers(truth, values: np.ndarray, seed: int, fits: str, hindsight: bo
 
     def fit_of(k: int, strength: float | None, start: InitialValues | None = None) -> ComparedFit:
         nonlocal n_fits
+        if k == 0:
+            return independent_fit(values, tuple(families))
         n_fits += start is None
         model = DCRL(k, family=families, penalty_strength=strength, random_state=seed)
         model._start_from(start)
@@ -186,6 +208,128 @@ def print_yardstick(args, cells) -> None:
     print(line(f"all ({len(everything)})", everything), flush=True)
 
 
+#: Families of the grid: step of the predictor per latent, and draws given centred predictors.
+GRID = {
+    "bernoulli": (2.0, lambda eta, rng: rng.random(eta.shape) < expit(eta)),
+    "ordinal": (
+        2.0,
+        lambda eta, rng: np.digitize(eta + rng.logistic(size=eta.shape), (-1.5, 0, 1.5)),
+    ),
+    "binomial(5)": (1.2, lambda eta, rng: rng.binomial(5, expit(eta))),
+    "poisson": (0.8, lambda eta, rng: rng.poisson(3.0 * np.exp(eta))),
+    "negative-binomial": (
+        0.8,
+        lambda eta, rng: rng.poisson(3.0 * np.exp(eta) * rng.gamma(4.0, 0.25, eta.shape)),
+    ),
+    "zero-inflated-poisson": (
+        0.8,
+        lambda eta, rng: rng.poisson(3.0 * np.exp(eta)) * (rng.random(eta.shape) < 0.8),
+    ),
+    "gaussian": (1.5, lambda eta, rng: eta + rng.normal(size=eta.shape)),
+    "lognormal": (1.5, lambda eta, rng: np.exp(eta + rng.normal(size=eta.shape))),
+    "gamma": (0.8, lambda eta, rng: rng.gamma(3.0, np.exp(eta) / 3.0)),
+    "beta": (
+        1.2,
+        lambda eta, rng: np.clip(rng.beta(8.0 * expit(eta), 8.0 * expit(-eta)), 1e-9, 1.0 - 1e-9),
+    ),
+    "categorical": (2.0, None),
+}
+#: Smallest number of items of the grid.
+GRID_ITEMS = 6
+
+
+def grid_table(family: str, k: int, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Return a table (N, J) of one family with k latents; with k = 0 its items are independent."""
+    latents = max(k, 1)
+    law = random_law(random_dag(latents, min(1.0, (latents - 1) / 2), rng=rng), rng=rng)
+    q = banded_q(latents, 1)
+    if len(q) < GRID_ITEMS:
+        q = np.vstack([q, np.eye(latents, dtype=np.int8)[np.arange(GRID_ITEMS - len(q)) % latents]])
+    states = law.sample(n, rng) - 0.5
+    step, draw = GRID[family]
+    loadings = q * rng.uniform(0.7 * step, 1.3 * step, q.shape)
+    if draw is not None:
+        table = np.asarray(draw(states @ loadings.T, rng), dtype=np.float64)
+    else:
+        # Three categories; each latent moves the log odds in a direction of its own.
+        angle = rng.uniform(0.0, 2.0 * np.pi, (*q.shape, 1)) + np.arange(3) * 2.0 * np.pi / 3.0
+        logits = np.einsum("nk,jkc->njc", states, loadings[..., None] * np.cos(angle) * 1.2)
+        table = np.argmax(logits + rng.gumbel(size=logits.shape), axis=2).astype(np.float64)
+    if k == 0:
+        table = np.column_stack([rng.permutation(column) for column in table.T])
+    return table
+
+
+def grid_answer(family: str, values: np.ndarray, seed: int) -> int:
+    """Return the number that "auto" selects for a table."""
+    families = [family] * values.shape[1]
+    table = read_table(values)
+    count = count_table_factors(table, families)
+
+    def fit_of(k: int, strength: float | None, start: InitialValues | None = None) -> ComparedFit:
+        if k == 0:
+            return independent_fit(values, resolve_families(table, families).families)
+        model = DCRL(k, family=families, penalty_strength=strength, random_state=seed)
+        return ComparedFit.of(model._start_from(start).fit(values).result_)
+
+    return choose_number(count, fit_of, values).n_latents
+
+
+def print_grid(args) -> None:
+    """Print the share of right answers by family, true number and N."""
+    numbers = [int(k) for k in args.numbers.split(",")]
+    sizes = [int(n) for n in args.sizes.split(",")]
+    families = list(GRID) if args.families == ALL_FAMILIES else args.families.split(",")
+    print(
+        f"{args.replicates} replicates, seed {args.seed}, N = {args.sizes}; share of tables with "
+        "the right number\n"
+        + f"{'family':24s}"
+        + "".join(f"{f'K={k}':>7s}" for k in numbers)
+        + "    all    CPU s  wrong answers (true number: answers)",
+        flush=True,
+    )
+    right: dict[tuple[str, int, int], list[bool]] = {}
+    for family in families:
+        wrong: dict[int, list[int]] = defaultdict(list)
+        begin = time.process_time()
+        for k in numbers:
+            for n in sizes:
+                for r in range(args.replicates):
+                    key = (*family.encode(), k, n, r)
+                    rng = np.random.default_rng(np.random.SeedSequence(args.seed, spawn_key=key))
+                    found = grid_answer(family, grid_table(family, k, n, rng), r)
+                    right.setdefault((family, k, n), []).append(found == k)
+                    if found != k:
+                        wrong[k].append(found)
+        seconds = (time.process_time() - begin) / (len(numbers) * len(sizes) * args.replicates)
+        shares = [share_of(right, family=family, k=k) for k in numbers]
+        print(
+            f"{family:24s}"
+            + "".join(f"{share:7.2f}" for share in shares)
+            + f"{share_of(right, family=family):7.3f}{seconds:9.2f}  "
+            + "; ".join(f"{k}: {','.join(map(str, sorted(ws)))}" for k, ws in wrong.items()),
+            flush=True,
+        )
+    for n in sizes:
+        shares = [share_of(right, k=k, n=n) for k in numbers]
+        line = "".join(f"{share:7.2f}" for share in shares)
+        print(f"{f'all, N={n}':24s}{line}{share_of(right, n=n):7.3f}", flush=True)
+    shares = [share_of(right, k=k) for k in numbers]
+    print(f"{'all':24s}" + "".join(f"{s:7.2f}" for s in shares) + f"{share_of(right):7.3f}")
+
+
+def share_of(right, family=None, k=None, n=None) -> float:
+    """Return the share of right answers in the cells with some properties."""
+    wanted = (family, k, n)
+    chosen = [
+        value
+        for cell, values in right.items()
+        for value in values
+        if all(w is None or w == c for w, c in zip(wanted, cell, strict=True))
+    ]
+    return float(np.mean(chosen))
+
+
 def cell_tables(args, family: str, model: str, q: str, version: str):
     """Yield the tables of a cell, each with its truth and the seed of fits."""
     for r in range(args.replicates):
@@ -200,7 +344,10 @@ def main() -> None:
     )
     parser.add_argument("--models", default="Chain-10,Tree-10,Model-7,Model-8")
     parser.add_argument("--q", default="Q1,Q2")
-    parser.add_argument("--families", default="gaussian,poisson,bernoulli")
+    parser.add_argument("--families", default=ALL_FAMILIES)
+    parser.add_argument("--grid", action="store_true", help="all families, numbers and sizes")
+    parser.add_argument("--numbers", default="0,1,2,3,5,7", help="true numbers of the grid")
+    parser.add_argument("--sizes", default="500,1500,5000", help="numbers of rows of the grid")
     parser.add_argument("--n", type=int, default=5000)
     parser.add_argument("--replicates", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
@@ -216,6 +363,9 @@ def main() -> None:
     )
     args = parser.parse_args()
     warnings.simplefilter("ignore")
+    if args.grid:
+        print_grid(args)
+        return
     models = ALL_MODELS if args.models == "all" else args.models.split(",")
     designs = ("research-code", "text") if args.design == "both" else (args.design,)
     cells = [

@@ -287,8 +287,15 @@ class FactorCountConfig:
     imputation_steps: int = 500
     # Parallel analysis: an eigenvalue must exceed that of so many permuted tables.
     n_permutations: int = 10
-    max_factors: int = 40  # Largest number of factors that is considered.
-    patience: int = 3  # Factors are added until the criterion has not improved for so many in a row
+    # The first eigenvalue must exceed that of so many tables if factor BIC selects no factor: a
+    # test of independence at level .01 (benchmarks/number_of_latents.py --grid --numbers 0).
+    n_independence_permutations: int = 99
+    # Indicators of a nominal item's categories with less variance are constant.
+    min_indicator_variance: float = 1e-12
+    # Numbers of factors that are considered at first; twice as many while a count reaches the end.
+    max_factors: int = 40
+    # Factors are added until the criterion has not improved for so many in a row.
+    patience: int = 3
     # Bounds of an item's unique variance, and L-BFGS iterations of the factor model.
     unique_variance_bounds: tuple[float, float] = (0.005, 1.3)
     factor_steps: int = 100
@@ -313,8 +320,13 @@ class SelectionConfig:
     # Latents of a neighbouring fit that are split or removed, and rounds of exchange.
     max_neighbour_starts: int = 4
     max_neighbour_rounds: int = 3
-    min_gain: float = 1.0  # BIC gain that counts as an improvement: less is a step of EM.
-    few_rows: int = 50  # Information criteria are asymptotic: with fewer rows none is reliable.
+    # A number whose BIC exceeds that of the numbers on both sides by this is refitted from them,
+    # and a refit that is better by this replaces the fit of its number: a search has failed.
+    failed_fit: float = 10.0
+    # BIC gain that counts as an improvement: less is a step of EM.
+    min_gain: float = 1.0
+    # Information criteria are asymptotic: with fewer rows none is reliable.
+    few_rows: int = 50
     # Weight of the EBIC term for the number of supports (Chen and Chen 2008, gamma = 1).
     ebic_weight: float = 1.0
 

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from hidag.data.rows import nonempty_rows
 from hidag.data.table import Observations, read_table
 from hidag.exceptions import DataError, Setting
-from hidag.fitting.number_of_latents import InitialValues
+from hidag.fitting.neighbour_fits import InitialValues
 from hidag.fitting.settings import checked_count, plain_settings, read_task, root_seed
 from hidag.fitting.stages import fit_selected_number, run_stages
 from hidag.formatting import plural
@@ -161,6 +161,7 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
     n_latents : int or "auto"
         Number of latents, K. "auto" uses the length of ``q_matrix``, ``levels`` or
         ``latent_names``; otherwise parallel analysis and factor BIC, and fits if these disagree.
+        Independent items, which support no latent, raise a `DataError` ("independent-items").
         See ``result_.n_latents_reason`` and `hidag.select`.
     levels : int or sequence of int, length K, default 2
         Number of ordered levels of each latent. If the numbers differ and Q is not given, their

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import norm, poisson
 
 from hidag import DCRL, design, fit_statistics, load, simulate
-from hidag.exceptions import HidagWarning
+from hidag.exceptions import DataError, HidagWarning, IdentifiabilityWarning
 from hidag.fitting.information_criteria import count_parameters, information_criteria
-from hidag.fitting.number_of_latents import ComparedFit, choose_number
+from hidag.fitting.number_of_latents import ComparedFit, choose_number, independent_criteria
 from hidag.initialization.factor_count import FactorCount
 
 
@@ -57,13 +59,40 @@ def test_the_reason_has_the_bic_differences():
     )
 
 
-def test_the_reason_marks_the_largest_number_considered():
-    assert count(8, 3).describe() == (
-        "parallel analysis selects 8 (the largest number considered) and factor BIC 3; the largest "
-        "spectral gap is after 1"
+def test_a_count_beyond_the_items_is_a_reason_and_a_coded_message():
+    beyond = replace(count(8, 8), largest=6)
+    choice = choose_number(beyond, lambda k, strength: ComparedFit(0.0, 3.0))
+    assert choice.n_latents == 6
+    assert choice.reason == (
+        "parallel analysis and factor BIC both select 8, but 6 is the largest number that can be "
+        "selected"
     )
-    assert "factor BIC 8 (the largest number considered); the" in count(3, 8).describe()
-    assert "considered" not in count(7, 3).describe()
+    assert choice.limit.code == "number-limited-by-items"
+    assert str(choice.limit).endswith("; add items: 8 latents need at least 17")
+    # A number below the limit, and one that fits lower, need no message.
+    assert choose_number(replace(count(6, 6), largest=6), None).limit is None
+    lowered = choose_number(
+        replace(count(8, 3), largest=6), lambda k, strength: ComparedFit(20.0 * k, 3.0)
+    )
+    assert (lowered.n_latents, lowered.limit) == (3, None)
+
+
+def test_no_common_factor_means_no_latent():
+    choice = choose_number(count(0, 0), None)
+    assert (choice.n_latents, choice.limit) == (0, None)
+    assert choice.reason == "the correlations are consistent with independent items"
+
+
+def test_fits_may_lower_the_count_to_none_if_one_criterion_selects_none():
+    for ahead, chosen in ((-0.1, 1), (0.1, 0)):
+
+        def fit_of(k: int, strength: float | None, ahead: float = ahead) -> ComparedFit:
+            return ComparedFit({1: ahead, 0: 0.0}[k], 3.0, n_active=k)
+
+        # There is no near tie: one criterion counts no factor.
+        assert choose_number(count(1, 0), fit_of).n_latents == chosen
+        # Both criteria count one.
+        assert choose_number(count(1, 1), fit_of).n_latents == 1
 
 
 def test_steps_down_double_and_the_number_of_fits_is_bounded():
@@ -139,7 +168,8 @@ def test_with_low_information_inactive_latents_do_not_count():
 def test_the_number_of_fits_is_bounded_while_bic_improves():
     asked: list[int] = []
     bic = {k: -20.0 * k for k in range(1, 20)}
-    assert choose_number(count(3, 2, most=19), weak_fits(bic, {}, asked)).n_latents == 10
+    choice = choose_number(count(3, 2, most=19), weak_fits(bic, {}, asked))
+    assert (choice.n_latents, choice.limit.code) == (10, "number-limited-by-fits")
     assert asked == list(range(3, 11))
 
 
@@ -182,9 +212,56 @@ def test_other_settings_imply_the_number(data):
 
 
 def test_the_selected_fit_warns():
-    values = np.random.default_rng(4).normal(size=(20, 30))
+    rng = np.random.default_rng(4)
+    values = rng.integers(0, 2, (20, 1)) * 4.0 + rng.normal(size=(20, 30))
     with pytest.warns(HidagWarning, match="20 rows are few for"):
         DCRL("auto", family="gaussian", random_state=0).fit(values)
+
+
+def test_independent_items_are_an_error_with_a_code():
+    values = np.random.default_rng(1).normal(size=(400, 9))
+    with pytest.raises(DataError) as caught:
+        DCRL("auto", family="gaussian", random_state=0).fit(values)
+    assert caught.value.code == "independent-items"
+    assert str(caught.value) == (
+        "the items are independent: no latent is supported (the correlations are consistent with "
+        "independent items); check the table with hidag.select, or fit one latent all the same "
+        "with n_latents=1"
+    )
+
+
+def test_a_fit_whose_number_the_items_limit_warns():
+    rng = np.random.default_rng(0)
+    states = rng.integers(0, 2, (800, 3))
+    values = 3.0 * states[:, [0, 0, 1, 1, 2, 2]] + rng.normal(0, 0.5, (800, 6))
+    with pytest.warns(IdentifiabilityWarning) as caught:
+        model = DCRL("auto", family="gaussian", random_state=0, n_starts=1).fit(values)
+    assert model.q_matrix_.shape == (6, 2)
+    assert "number-limited-by-items" in {warning.message.code for warning in caught}
+    assert "2 is the largest number that can be selected" in model.result_.n_latents_reason
+
+
+@pytest.mark.parametrize("family", ["gaussian", "bernoulli", "poisson", "categorical(3)"])
+def test_the_model_without_latents_has_the_likelihood_of_independent_items(family):
+    rng = np.random.default_rng(7)
+    values = {
+        "gaussian": rng.normal(2.0, 3.0, (60, 2)),
+        "bernoulli": rng.integers(0, 2, (60, 2)),
+        "poisson": rng.poisson(4.0, (60, 2)),
+        "categorical(3)": rng.integers(0, 3, (60, 2)),
+    }[family].astype(float)
+    expected = 0.0
+    for x in values.T:
+        if family == "gaussian":
+            expected += norm.logpdf(x, x.mean(), x.std()).sum()
+        elif family == "poisson":
+            expected += poisson.logpmf(x, x.mean()).sum()
+        else:
+            counts = np.bincount(x.astype(int))
+            expected += (counts * np.log(counts / counts.sum())).sum()
+    found = independent_criteria(values, (family,) * 2)
+    assert found.log_likelihood == pytest.approx(expected, abs=0.01)
+    assert found.n_parameters == {"gaussian": 4, "categorical(3)": 4}.get(family, 2)
 
 
 def test_criteria_count_free_parameters(data):

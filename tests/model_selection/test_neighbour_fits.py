@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from hidag import DCRL, design, simulate
 from hidag.config import CONFIG
-from hidag.fitting import number_of_latents
-from hidag.fitting.number_of_latents import (
-    ComparedFit,
-    Comparison,
+from hidag.fitting import neighbour_fits
+from hidag.fitting.neighbour_fits import (
     NeighbourFits,
     can_initialize,
+    find_failed_fits,
     remove_latents,
     split_latents,
 )
+from hidag.fitting.number_comparison import Comparison
+from hidag.fitting.number_of_latents import ComparedFit
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +74,7 @@ def test_removing_a_latent_leaves_the_others_unchanged(four):
 
 
 def test_means_of_predictors_do_not_change_without_spreading(four, data, monkeypatch):
-    monkeypatch.setattr(number_of_latents, "spread_law", lambda law: law)
+    monkeypatch.setattr(neighbour_fits, "spread_law", lambda law: law)
     wanted = mean_predictors(four.parameters, np.asarray(four.law.probabilities))
     for items, law in (*split_latents(four, np.array(data.X)), *remove_latents(four)):
         assert mean_predictors(items, law) == pytest.approx(wanted)
@@ -102,11 +105,11 @@ def weak(bic: float, k: int, result: object) -> ComparedFit:
 @pytest.fixture
 def places(monkeypatch):
     """Replace initial values by a label, one for each direction."""
-    monkeypatch.setattr(number_of_latents, "can_initialize", lambda result: True)
+    monkeypatch.setattr(neighbour_fits, "can_initialize", lambda result: True)
     monkeypatch.setattr(
-        number_of_latents, "split_latents", lambda result, values, weights: [(result, "more")]
+        neighbour_fits, "split_latents", lambda result, values, weights: [(result, "more")]
     )
-    monkeypatch.setattr(number_of_latents, "remove_latents", lambda result: [(result, "less")])
+    monkeypatch.setattr(neighbour_fits, "remove_latents", lambda result: [(result, "less")])
 
 
 def test_numbers_are_refitted_until_none_improves(places):
@@ -178,3 +181,31 @@ def test_a_refit_with_an_inactive_latent_counts_for_the_number_below(places):
 def at_effective_size(bic: float) -> float:
     """Return the BIC of :func:`weak` at its effective sample size."""
     return bic + 10 * np.log(0.05)
+
+
+def test_a_fit_worse_than_on_both_sides_has_failed():
+    assert find_failed_fits({4: 50.0, 5: 30.0, 6: 45.0, 7: 34.0}) == [6]
+    # Less is a near tie; ends and gaps of the path show nothing.
+    assert find_failed_fits({5: 30.0, 6: 44.0, 7: 34.0}) == []
+    assert find_failed_fits({5: 30.0, 6: 45.0}) == []
+    assert find_failed_fits({4: 30.0, 6: 45.0, 7: 34.0}) == []
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_failed_fit_is_repaired_from_its_neighbours(data):
+    values = np.asarray(data.X)
+
+    def fit(k, start=None, max_iter=300):
+        model = DCRL(k, family="gaussian", random_state=0, n_starts=1, max_iter=max_iter)
+        return ComparedFit.of(model._start_from(start).fit(values).result_)
+
+    good = fit(5)
+    # The search for five latents ended at a poor place.
+    fits = {4: [fit(4)], 5: [replace(good, bic=good.bic + 2000.0)], 6: [fit(6)]}
+    compared = Comparison(5, fits)
+    assert not compared.low_information
+    assert find_failed_fits(compared.bic) == [5]
+    neighbours = NeighbourFits(fits, fit, values)
+    assert neighbours.improve(compared)
+    assert compared.bic[5] == pytest.approx(good.bic, abs=5.0)
+    assert find_failed_fits(compared.bic) == []

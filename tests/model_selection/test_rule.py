@@ -7,8 +7,7 @@ from math import log
 import numpy as np
 import pytest
 
-from hidag.fitting.number_of_latents import (
-    ComparedFit,
+from hidag.fitting.number_comparison import (
     Comparison,
     count_active,
     count_shared,
@@ -17,6 +16,7 @@ from hidag.fitting.number_of_latents import (
     next_either_side,
     select_up_to,
 )
+from hidag.fitting.number_of_latents import ComparedFit
 from hidag.fitting.penalty_strength import bic_at
 
 NAN, INF = float("nan"), float("inf")
@@ -53,6 +53,15 @@ def weak(
 )
 def test_fits_lower_the_count_beyond_a_near_tie_and_never_raise_it(bic, selected):
     assert select_up_to(4, bic) == selected
+
+
+def test_independent_items_need_the_smallest_bic_at_all_rows():
+    alone = ComparedFit(95.0, 0.0, 20, 1.0, 0, 0.0)
+    # At the effective sample size one latent would be better.
+    fits = {0: [alone], 1: [weak(100.0, 30, 1)]}
+    assert Comparison(1, fits).selected == 1
+    assert Comparison(1, fits, fewest=0).selected == 0
+    assert Comparison(1, fits | {1: [weak(94.9, 30, 1)]}, fewest=0).selected == 1
 
 
 @pytest.mark.parametrize(

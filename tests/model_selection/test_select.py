@@ -111,7 +111,7 @@ def test_the_order_of_rows_and_columns_does_not_matter(values):
 def test_without_fits_the_correlations_decide(values):
     found = hidag.select(values, family="gaussian", fits="none")
     assert (found.recommended, found.candidates, found.result) == (5, (), None)
-    assert found.latents == (1, 2, 3, 4, 5, 6, 7)
+    assert found.latents == (0, 1, 2, 3, 4, 5, 6, 7)
     assert found.verdict() == (
         "5 latents, from the correlations: parallel analysis and factor BIC both select 5; the "
         "largest spectral gap is after 5."
@@ -251,6 +251,40 @@ def test_equal_rows_are_in_different_folds():
     assert np.bincount(folds_of(table, 3)).tolist() == [3, 3, 3]
 
 
+@pytest.mark.parametrize("fits", ["near", "none"])
+def test_independent_items_have_no_latent(fits):
+    values = np.random.default_rng(1).normal(size=(400, 9))
+    found = select(values, fits=fits, **QUICK)
+    assert (found.recommended, found.result) == (0, None)
+    assert found.verdict().startswith(
+        "0 latents: the items are independent, no latent is supported."
+    )
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["recommended"] == 0
+    rows = {row["latents"]: row for row in found.rows()}
+    assert np.isnan(rows[0]["eigenvalue"])
+    assert rows[0]["factor_bic"] == 0
+    if fits == "near":
+        normal = -0.5 * 400 * (np.log(2 * np.pi * values.var(axis=0)) + 1).sum()
+        assert rows[0]["log_likelihood"] == pytest.approx(normal)
+        assert rows[0]["bic"] == pytest.approx(-2 * normal + 18 * np.log(400))
+        assert rows[0]["bic"] < rows[1]["bic"]
+        assert len(plot_selection(found, Figure(figsize=SIZE))) >= 2
+    # A range without 0 recommends its nearest number, and says what the correlations are.
+    other = select(values, range(1, 3), fits="none", **QUICK)
+    assert other.recommended == 1
+    assert "The correlations are consistent with independent items." in other.verdict()
+
+
+def test_a_failed_fit_is_replaced_by_a_refit_from_its_neighbours(found):
+    five = replace(found.fitted[5], held_out=None)
+    refit = replace(with_bic(five, 5, -10.5), from_neighbour=True)
+    refit = replace(refit, result=replace(five.result, seed=99))
+    chosen = Selection(found.latents, found.count, (five, refit), 0)
+    assert chosen.result is refit.result
+    tied = replace(refit, criteria=with_bic(five, 5, -9.5).criteria)
+    assert Selection(found.latents, found.count, (five, tied), 0).result is five.result
+
+
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
@@ -260,11 +294,11 @@ def test_equal_rows_are_in_different_folds():
         ),
         (
             {"latents": []},
-            "latents must be one or more whole numbers of at least 1, got []",
+            "latents must be one or more whole numbers of at least 0, got []",
         ),
         (
-            {"latents": [2, 0]},
-            "latents must be one or more whole numbers of at least 1, got [2, 0]",
+            {"latents": [2, -1]},
+            "latents must be one or more whole numbers of at least 0, got [2, -1]",
         ),
         (
             {"latents": [2, 16]},

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from hidag import design, simulate
+from hidag.config import FactorCountConfig
 from hidag.em.design_data import WorkingData
+from hidag.initialization import factor_count
 from hidag.initialization.factor_count import (
     FactorCount,
     count_factors,
+    identifiable_count,
     largest_count,
-    pair_correlations,
-    shuffled_correlations,
 )
+from hidag.initialization.item_columns import ItemColumns, pair_correlations
 
 
 def drawn(model="Model-7", family="bernoulli", n=3000, missing=0.0, seed=11):
@@ -27,7 +31,7 @@ def test_all_three_criteria_find_the_number_of_latents(family):
     assert (found.by_parallel_analysis, found.by_factor_bic, found.by_gap) == (7, 7, 7)
     assert found.agreed
     assert found.span == (7, 7)
-    assert found.largest == 10
+    assert (found.largest, found.limited) == (10, False)
 
 
 def test_gaps_in_the_table_add_no_latent():
@@ -57,14 +61,64 @@ def test_a_weight_of_two_is_the_row_twice_up_to_the_shuffles():
     assert weighed.noise == pytest.approx(twice.noise, abs=0.05)
 
 
-def test_noise_has_one_latent_and_says_so():
+def test_noise_has_no_latent_and_says_so():
     values = np.random.default_rng(1).normal(size=(400, 9))
     found = count_factors(values, ["gaussian"] * 9)
     assert found.no_common_factor
-    assert (found.by_parallel_analysis, found.by_factor_bic, found.by_gap) == (1, 1, 1)
-    assert found.describe() == (
-        "the correlations are consistent with independent items, and 1 is the minimum"
+    assert (found.by_parallel_analysis, found.by_factor_bic, found.by_gap) == (0, 0, 0)
+    assert found.describe() == "the correlations are consistent with independent items"
+
+
+def test_independence_is_rejected_at_level_one_in_a_hundred():
+    tables = [np.random.default_rng([3, r]).normal(size=(200, 7)) for r in range(150)]
+    counts = [count_factors(x, ["gaussian"] * 7) for x in tables]
+    wrong = sum(not found.no_common_factor for found in counts)
+    # More than 5 of 150 have a probability of .004 at level .01, and of .996 at level .09.
+    assert wrong <= 5
+
+
+def test_weak_dependence_is_no_independence():
+    rng = np.random.default_rng(5)
+    causes = rng.integers(0, 2, 3000)
+    x = 0.6 * causes[:, None] + rng.normal(size=(3000, 6))
+    found = count_factors(x, ["gaussian"] * 6)
+    assert (found.by_parallel_analysis, found.by_factor_bic) == (1, 1)
+
+
+def nominal_table(n_latents: int, n: int, seed: int, n_categories: int = 3) -> np.ndarray:
+    """Return three nominal items per latent; each latent moves categories in its own direction."""
+    rng = np.random.default_rng(seed)
+    states = rng.integers(0, 2, (n, n_latents)) - 0.5
+    logits = (
+        3.0
+        * rng.normal(size=(3 * n_latents, n_categories))[None]
+        * np.repeat(states, 3, 1)[..., None]
     )
+    return np.argmax(logits + rng.gumbel(size=logits.shape), axis=2).astype(float)
+
+
+@pytest.mark.parametrize(("n_latents", "n_categories"), [(1, 4), (2, 3), (3, 3), (3, 5)])
+def test_nominal_items_count_once_whatever_their_number_of_categories(n_latents, n_categories):
+    values = nominal_table(n_latents, 3000, seed=1, n_categories=n_categories)
+    found = count_factors(values, [f"categorical({n_categories})"] * values.shape[1])
+    assert (found.by_parallel_analysis, found.by_factor_bic) == (n_latents, n_latents)
+    assert found.largest == identifiable_count(3 * n_latents)
+
+
+def test_the_score_of_a_nominal_item_is_the_one_that_others_correlate_with():
+    rng = np.random.default_rng(2)
+    cause = rng.integers(0, 2, 4000)
+    # Categories 0 and 1 are similar; only 2 depends on the cause.
+    nominal = np.where(rng.random(4000) < np.where(cause, 0.8, 0.1), 2, rng.integers(0, 2, 4000))
+    other = cause + rng.normal(0, 0.5, 4000)
+    table = np.column_stack([nominal, other]).astype(float)
+    missing = rng.random(table.shape) < 0.1
+    table[missing] = np.nan
+    both = ~missing.any(axis=1)
+    found = ItemColumns.of(table, ["categorical(3)", "gaussian"]).correlations()
+    expected = np.corrcoef(nominal[both] == 2, other[both])[0, 1]
+    assert abs(found.raw[0, 1]) == pytest.approx(expected, abs=0.01)
+    assert found.matrix.shape == (2, 2)
 
 
 def test_criteria_that_disagree():
@@ -83,7 +137,7 @@ def test_criteria_that_disagree():
 
 def test_more_items_than_rows_still_get_an_answer():
     values = np.random.default_rng(2).normal(size=(12, 30))
-    assert 1 <= count_factors(values, ["gaussian"] * 30).by_parallel_analysis <= 14
+    assert 0 <= count_factors(values, ["gaussian"] * 30).by_parallel_analysis <= 14
 
 
 @pytest.mark.parametrize(("n_items", "most"), [(1, 1), (2, 1), (3, 1), (5, 2), (21, 10), (653, 40)])
@@ -97,16 +151,29 @@ def test_shuffles_leave_no_correlation_and_keep_the_gaps():
     own = pair_correlations(data)
     apart = ~np.eye(data.n_items, dtype=bool)
     assert np.abs(own.matrix[apart]).max() > 0.3
-    for shuffled in shuffled_correlations(data, 2):
+    for shuffled in ItemColumns.of_data(data).permuted(2):
         assert np.abs(shuffled.matrix[apart]).max() < 0.15
         assert shuffled.n_rows == own.n_rows
 
 
-def test_a_count_that_ends_at_the_most_that_was_looked_at_says_so() -> None:
+def test_a_count_beyond_what_items_can_identify_says_so() -> None:
     rng = np.random.default_rng(0)
     causes = rng.normal(size=(800, 2))
     x = causes[:, [0, 0, 1, 1]] + rng.normal(0, 0.5, (800, 4))
     found = count_factors(x, ["gaussian"] * 4)
+    assert (found.span, found.limited) == ((1, 1), True)
     assert found.describe() == (
-        "parallel analysis and factor BIC both select 1 (the largest number considered)"
+        "parallel analysis selects 2 and factor BIC 1, but 1 is the largest number that can be "
+        "selected"
     )
+    # Two factors are not more than five items can identify.
+    five = np.column_stack([x, causes[:, 0] + rng.normal(0, 0.5, 800)])
+    assert not count_factors(five, ["gaussian"] * 5).limited
+
+
+def test_the_first_numbers_that_are_looked_at_are_no_limit(monkeypatch) -> None:
+    monkeypatch.setattr(
+        factor_count, "CONFIG", SimpleNamespace(factor_count=FactorCountConfig(max_factors=3))
+    )
+    found = count_factors(*drawn(family="gaussian", n=1500))
+    assert (found.by_parallel_analysis, found.by_factor_bic, found.largest) == (7, 7, 10)

@@ -1,6 +1,7 @@
 """Selection of the number of latents from correlations and from fits.
 
-Parallel analysis and factor BIC count common factors. If they disagree, models are fitted:
+Parallel analysis and factor BIC count common factors. If both count none, the items are independent
+and no latent is supported. If they disagree, models are fitted:
 
 - Normally fits may only lower the larger count, and only if BIC improves beyond a near tie. They
   may not raise it: with a continuous trait or local dependence, BIC improves with every latent.
@@ -20,10 +21,10 @@ permutations of the latents as different supports, and rejects fits that start a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import inf, isfinite, isnan
-from typing import Any, Generic
+from math import isnan
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,310 +35,35 @@ from hidag.data.item_types import resolve_families
 from hidag.data.q_matrix import read_q_matrix
 from hidag.data.table import Observations
 from hidag.data.value_checks import check_values
-from hidag.fitting.information_criteria import information_criteria
-from hidag.fitting.penalty_strength import (
-    Fit,
-    FitCriteria,
-    best_bic,
-    bic_at,
-    refit_at_common_strength,
+from hidag.em.design_data import WorkingData
+from hidag.em.em import run_em
+from hidag.em.m_step import Basis
+from hidag.em.problem import Problem, Schedule
+from hidag.exceptions import Advice, Message, Setting
+from hidag.fitting.information_criteria import (
+    InformationCriteria,
+    criteria_of,
+    information_criteria,
+    item_parameters,
 )
+from hidag.fitting.neighbour_fits import NeighbourFits
+from hidag.fitting.number_comparison import (
+    Comparison,
+    count_active,
+    count_shared,
+    next_below,
+    next_either_side,
+)
+from hidag.fitting.penalty_strength import refit_at_common_strength
 from hidag.formatting import plural
 from hidag.initialization.factor_count import FactorCount, count_factors
-from hidag.initialization.start_points import spread_law
-from hidag.measurement.parameters import MeasurementParameters, Responses
+from hidag.initialization.start_points import null_parameters
+from hidag.kernels.coordinate_descent import FREE, ZERO
+from hidag.latent.state_space import StateSpace
+from hidag.measurement.parameters import Responses
+from hidag.measurement.penalties import NO_SPARSITY
+from hidag.measurement.terms import Terms
 from hidag.results import FitResult
-from hidag.strategy.moves.split_moves import (
-    FEWEST_ITEMS,
-    SPLIT_AGREEMENT,
-    residual_correlation,
-    split_sides,
-)
-
-Array = NDArray[np.float64]
-#: Initial item parameters and latent distribution.
-InitialValues = tuple[MeasurementParameters, Array]
-
-
-def count_shared(q_matrix: NDArray[Any]) -> int:
-    """Return the number of latents with two or more items, but fewer than two of their own."""
-    least = CONFIG.selection.min_items
-    q = np.asarray(q_matrix) != 0
-    own = q & (q.sum(axis=1, keepdims=True) == 1)
-    return int(((q.sum(axis=0) >= least) & (own.sum(axis=0) < least)).sum())
-
-
-def count_active(q_matrix: NDArray[Any]) -> int:
-    """Return the number of latents with two or more items, at least 1."""
-    return max(1, int((q_matrix.sum(axis=0) >= CONFIG.selection.min_items).sum()))
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Comparison of fits with several numbers of latents.
-
-    Attributes
-    ----------
-    counted : int
-        Number of common factors in the correlations.
-    fits : mapping from int to sequence of FitCriteria
-        By number of latents; the first of each has its own strength of the penalty.
-    """
-
-    counted: int
-    fits: Mapping[int, Sequence[FitCriteria]]
-
-    @property
-    def low_information(self) -> bool:
-        """Whether the information ratio is low, so that fits may raise or lower the count."""
-        return self.ratio < 1.0
-
-    @property
-    def ratio(self) -> float:
-        """Effective sample size as a share of N; 1 unless the information ratio is low."""
-        known = [k for k, ones in self.fits.items() if best_bic(ones) < inf]
-        if not known:
-            return 1.0
-        ones = self.fits[nearest(self.counted, known)]
-        ratio = next(one.information_ratio for one in ones if not isnan(one.bic))
-        return ratio if 0.0 < ratio < CONFIG.information.low_ratio else 1.0
-
-    @property
-    def bic(self) -> dict[int, float]:
-        """Smallest BIC by number of latents; infinite if no fit has one."""
-        ratio = self.ratio
-        return {k: best_bic(ones, ratio) for k, ones in sorted(self.fits.items())}
-
-    @property
-    def active_bic(self) -> dict[int, float]:
-        """Smallest BIC by number of latents; with low information, of active latents."""
-        ratio, low = self.ratio, self.low_information
-        out: dict[int, float] = {}
-        for k, ones in self.fits.items():
-            for one in ones:
-                if not isnan(one.bic):
-                    number = one.n_active if low else k
-                    out[number] = min(bic_at(one, ratio), out.get(number, inf))
-        return dict(sorted(out.items()))
-
-    @property
-    def selected(self) -> int | None:
-        """The selected number of latents; None if no fit has a BIC."""
-        values = self.active_bic
-        if self.low_information:
-            limit = min(values.values()) + CONFIG.selection.no_evidence
-            return max(k for k, value in values.items() if value <= limit)
-        return select_up_to(self.counted, values)
-
-
-def nearest(wanted: int, numbers: Sequence[int]) -> int:
-    """Return the nearest of several numbers; the smaller of two."""
-    return min(numbers, key=lambda k: (abs(k - wanted), k))
-
-
-def select_up_to(counted: int, bic: Mapping[int, float]) -> int | None:
-    """Return the largest number, up to the counted one, within a near tie of the best BIC.
-
-    Returns None if no BIC is finite, and the smallest number if all exceed ``counted``.
-    """
-    known = {k: value for k, value in bic.items() if isfinite(value)}
-    if not known:
-        return None
-    allowed = {k: value for k, value in known.items() if k <= counted}
-    if not allowed:
-        return min(known)
-    best = min(allowed.values())
-    return max(k for k, value in allowed.items() if value <= best + CONFIG.selection.near_tie)
-
-
-def next_below(counted: int, fewest: int, bic: Mapping[int, float]) -> int | None:
-    """Return the next number to fit when fits may only lower the count, or None.
-
-    Steps down double while the smallest fitted number is the best. At the end the number just
-    below the best has been fitted.
-
-    Parameters
-    ----------
-    counted, fewest : int
-        Count of the correlations, and the smallest number to fit.
-    bic : mapping from int to float
-        BIC of the numbers fitted so far, including ``counted``.
-    """
-    best = select_up_to(counted, bic)
-    if best is None or best <= fewest:
-        return None
-    below = [k for k in bic if k < best]
-    if not below:
-        return max(fewest, best - (counted - best + 1))
-    return None if best - 1 in below else best - 1
-
-
-def next_either_side(bic: Mapping[int, float], fewest: int, most: int) -> int | None:
-    """Return the next number to fit when fits may raise or lower the count, or None.
-
-    Steps of one, up and then down, until two numbers on either side of the best are worse or have
-    no likelihood.
-
-    Parameters
-    ----------
-    bic : mapping from int to float
-        BIC of the consecutive numbers fitted so far; infinite if a fit has none.
-    fewest, most : int
-        Range of the numbers.
-    """
-    config = CONFIG.selection
-    known = {k: value for k, value in bic.items() if isfinite(value)}
-    if not known or len(bic) >= config.max_low_information_fits:
-        return None
-    best = min(known, key=lambda k: (known[k], k))
-    top, bottom = max(bic), min(bic)
-    if top in known and top < min(best + config.n_neighbours, most):
-        return top + 1
-    if bottom in known and bottom > max(best - config.n_neighbours, fewest):
-        return bottom - 1
-    return None
-
-
-def can_initialize(result: FitResult) -> bool:
-    """Return whether a fit can initialize neighbours: binary latents with main effects only."""
-    return (
-        set(result.law.space.levels) == {2}
-        and result.law.space.n_states <= CONFIG.network_em.max_listed_states
-        and result.parameters.terms.n_terms == result.law.space.n_latents
-    )
-
-
-def split_latents(
-    result: FitResult, values: Array, weights: Array | None = None
-) -> Iterator[InitialValues]:
-    """Yield initial values with one latent split in two, largest residual correlations first.
-
-    Parameters
-    ----------
-    result : FitResult
-    values : ndarray, shape (N, J)
-        NaN in missing cells.
-    weights : ndarray, shape (N,), optional
-    """
-    x = result.responses.expand(values)
-    means = result.item_means(result.law.space.states()).T
-    law = np.asarray(result.law.probabilities)
-    excess = residual_correlation(x, (~np.isnan(x)).astype(np.float64), weights, means, law)
-    found = []
-    for latent in range(result.law.space.n_latents):
-        own = np.flatnonzero(result.parameters.loadings[:, latent])
-        if len(own) >= FEWEST_ITEMS:
-            leaving, size = split_sides(excess, own)
-            found.append((-size, latent, leaving))
-    for _, latent, leaving in sorted(found, key=lambda one: one[:2])[
-        : CONFIG.selection.max_neighbour_starts
-    ]:
-        yield _split_latent(result, latent, leaving)
-
-
-def remove_latents(result: FitResult) -> Iterator[InitialValues]:
-    """Yield initial values with one latent removed, smallest sum of loadings first."""
-    items, law = result.parameters, np.asarray(result.law.probabilities)
-    levels = result.law.space.levels
-    order = np.argsort(np.abs(items.loadings).sum(axis=0), kind="stable")
-    for latent in order[: CONFIG.selection.max_neighbour_starts]:
-        rest = law.reshape(levels).sum(axis=int(latent)).ravel()
-        yield _with_loadings(result, np.delete(items.loadings, latent, axis=1), rest)
-
-
-def _split_latent(result: FitResult, latent: int, leaving: NDArray[np.intp]) -> InitialValues:
-    """Return initial values in which some items of a latent load on a new last latent instead."""
-    loadings = result.parameters.loadings
-    new = np.zeros(len(loadings))
-    new[leaving] = loadings[leaving, latent]
-    wider = np.column_stack([loadings, new])
-    wider[leaving, latent] = 0.0
-    is_high = result.law.space.states()[:, latent] == 1
-    high = np.where(is_high, SPLIT_AGREEMENT, 1.0 - SPLIT_AGREEMENT)
-    law = np.asarray(result.law.probabilities)[:, None] * np.column_stack([1.0 - high, high])
-    return _with_loadings(result, wider, law.ravel())
-
-
-def _with_loadings(result: FitResult, loadings: Array, law: Array) -> InitialValues:
-    """Return initial values with other loadings and unchanged means of the predictors."""
-    items = result.parameters
-    before = np.asarray(result.law.probabilities) @ result.law.space.states()
-    states = np.indices((2,) * loadings.shape[1]).reshape(loadings.shape[1], -1)
-    intercept = items.intercept + items.loadings @ before - loadings @ (states @ law)
-    moved = MeasurementParameters(
-        items.families, intercept, loadings, items.dispersion, cutpoints=items.cutpoints
-    )
-    return moved, spread_law(law)
-
-
-@dataclass
-class NeighbourFits(Generic[Fit]):
-    """Refits of each number of latents from the fits of neighbouring numbers.
-
-    Attributes
-    ----------
-    fits : dict of int to list of fits
-        By number of latents; of the refits the best is added for each number of active latents.
-    fit_from : callable
-        Fits with a number of latents from initial values.
-    values : ndarray, shape (N, J)
-    weights : ndarray, shape (N,), or None
-    """
-
-    fits: dict[int, list[Fit]]
-    fit_from: Callable[[int, InitialValues], Fit]
-    values: Array
-    weights: Array | None = None
-    _used: dict[tuple[int, int], Fit] = field(default_factory=dict)
-    _added: dict[int, tuple[int, Fit]] = field(default_factory=dict)
-    _rounds: int = 0
-
-    def improve(self, compared: Comparison) -> bool:
-        """Refit the numbers near the best, upwards and downwards; return whether one improved."""
-        config = CONFIG.selection
-        if self._rounds >= config.max_neighbour_rounds or not compared.low_information:
-            return False
-        self._rounds += 1
-        better = False
-        for step in (1, -1):
-            bic = compared.bic
-            best = min(bic, key=lambda k: (bic[k], k))
-            near = range(best - config.n_neighbours, best + config.n_neighbours + 1)
-            for k in near[::step]:
-                if k in bic and k + step in bic and k + step in near:
-                    better |= self._refit(k, k + step, compared)
-        return better
-
-    def _refit(self, k: int, other: int, compared: Comparison) -> bool:
-        """Fit ``other`` latents from the best fit with k; return whether BIC improved."""
-        known = [one for one in self.fits[k] if not isnan(one.bic)]
-        if not known:
-            return False
-        source = min(known, key=lambda one: bic_at(one, compared.ratio))
-        result = source.result
-        if self._used.get((k, other)) is source or result is None or not can_initialize(result):
-            return False
-        self._used[k, other] = source
-        more = split_latents(result, self.values, self.weights)
-        better = False
-        for start in more if other > k else remove_latents(result):
-            one = self.fit_from(other, start)
-            if isnan(one.bic):
-                continue
-            # A fit with an inactive latent counts for a smaller number.
-            gain = compared.active_bic.get(one.n_active, inf) - bic_at(one, compared.ratio)
-            if gain > 0:
-                self._add(other, one)
-            better |= gain > CONFIG.selection.min_gain
-        return better
-
-    def _add(self, k: int, one: Fit) -> None:
-        """Add a refit, and remove the previous one with as many active latents."""
-        if one.n_active in self._added:
-            before, worse = self._added[one.n_active]
-            self.fits[before][:] = [fit for fit in self.fits[before] if fit is not worse]
-        self.fits[k].append(one)
-        self._added[one.n_active] = k, one
 
 
 @dataclass(frozen=True)
@@ -347,11 +73,15 @@ class NumberChoice:
     Attributes
     ----------
     n_latents : int
+        0 if the items are independent.
     reason : str
+    limit : Message or None
+        Why a larger number could not be selected, if the data may have more latents.
     """
 
     n_latents: int
     reason: str
+    limit: Message | None = None
 
 
 def number_from_settings(
@@ -380,11 +110,8 @@ def count_table_factors(
     """Return the number of common factors of a table; ``family`` as in `DCRL`."""
     families = resolve_families(table, family, weights).families
     check_values(table, families)
-    responses = Responses.of(families)
     with threadpool_limits(limits=1, user_api="blas"):
-        return count_factors(
-            responses.expand(table.values), responses.families, weights=weights, largest=largest
-        )
+        return count_factors(table.values, families, weights=weights, largest=largest)
 
 
 @dataclass(frozen=True)
@@ -416,6 +143,45 @@ class ComparedFit:
         )
 
 
+def independent_criteria(
+    values: NDArray[np.float64],
+    families: tuple[str, ...],
+    weights: NDArray[np.float64] | None = None,
+) -> InformationCriteria:
+    """Return the criteria of the model without latents: independent items.
+
+    Parameters
+    ----------
+    values : ndarray, shape (N, J)
+        NaN in missing cells.
+    families : tuple of str, length J
+    weights : ndarray, shape (N,), optional
+    """
+    responses = Responses.of(families)
+    data = WorkingData.from_values(responses.expand(values), responses.families, weights=weights)
+    space = StateSpace.binary(1)
+    terms = Terms.main(space.levels)
+    allowed = np.full((data.n_items, 2), ZERO, dtype=np.uint8)
+    allowed[:, 0] = FREE
+    basis = Basis.over(space, terms)
+    problem = Problem(data, space, basis, allowed, NO_SPARSITY, Schedule())
+    with threadpool_limits(limits=1, user_api="blas"):
+        found = run_em(problem, null_parameters(data, terms), np.full(2, 0.5))
+    return criteria_of(
+        found.log_likelihood, item_parameters(responses.families), 0.0, data.n_counted
+    )
+
+
+def independent_fit(
+    values: NDArray[np.float64],
+    families: tuple[str, ...],
+    weights: NDArray[np.float64] | None = None,
+) -> ComparedFit:
+    """Return the model without latents for the comparison; see `independent_criteria`."""
+    found = independent_criteria(values, families, weights)
+    return ComparedFit(found.bic, 0.0, found.n_parameters, 1.0, 0, found.aic)
+
+
 def choose_number(
     count: FactorCount,
     fit_of: Callable[..., ComparedFit],
@@ -428,28 +194,29 @@ def choose_number(
     ----------
     count : FactorCount
     fit_of : callable
-        Fits with a number of latents, a strength of the penalty (None: estimated) and, as an
-        optional third argument, initial values.
+        Fits with a number of latents (0: independent items), a strength of the penalty (None:
+        estimated) and, as an optional third argument, initial values.
     values : ndarray, shape (N, J), optional
         Needed to refit numbers from neighbouring fits; see `NeighbourFits`.
     weights : ndarray, shape (N,), optional
     """
     counted = count.describe()
     if count.agreed:
-        return NumberChoice(count.by_factor_bic, counted)
+        limit = identifiability_limit(count) if count.limited else None
+        return NumberChoice(count.by_factor_bic, counted, limit)
     low, high = count.span
     fits = {high: [fit_of(high, None)]}
     if isnan(fits[high][0].bic):
         reason = f"{counted}; fits with {plural(high, 'latent')} have no likelihood to compare"
         return NumberChoice(count.by_parallel_analysis, reason)
-    compared = Comparison(high, fits)
+    compared = Comparison(high, fits, min(low, 1))
     neighbours = None
     if values is not None:
         neighbours = NeighbourFits(fits, lambda k, start: fit_of(k, None, start), values, weights)
     while True:
         k = None
         if compared.low_information:
-            k = next_either_side(compared.bic, 1, count.largest)
+            k = next_either_side(compared.bic, min(low, 1), count.largest)
         elif len(fits) < CONFIG.selection.max_auto_fits:
             k = next_below(high, low, compared.bic)
         if k is not None:
@@ -457,8 +224,45 @@ def choose_number(
             refit_at_common_strength(fits, fit_of, compared.ratio)
         elif neighbours is None or not neighbours.improve(compared):
             break
-    chosen = compared.selected or high
-    return NumberChoice(chosen, f"{counted}; {_describe_fits(compared, chosen)}")
+    chosen = high if compared.selected is None else compared.selected
+    limit = None
+    if chosen == count.largest and (count.limited or compared.low_information):
+        limit = identifiability_limit(count)
+    elif compared.low_information and chosen == max(fits):
+        limit = _search_limit(chosen, len(fits))
+    return NumberChoice(chosen, f"{counted}; {_describe_fits(compared, chosen)}", limit)
+
+
+def identifiability_limit(count: FactorCount) -> Message:
+    """Return that the number of items limits the number of latents."""
+    wanted = max(*count.without_limit, count.largest + 1)
+    return Message(
+        "number-limited-by-items",
+        "{latents} were selected because the items cannot identify more, but the data may have "
+        "more: {reason}",
+        {
+            "latents": plural(count.largest, "latent"),
+            "reason": count.describe(),
+            "wanted": plural(wanted, "latent"),
+            "least": 2 * wanted + 1,
+        },
+        Advice("", "add items: {wanted} need at least {least}"),
+    )
+
+
+def _search_limit(chosen: int, n_fits: int) -> Message:
+    """Return that the number of fits limits the number of latents."""
+    return Message(
+        "number-limited-by-fits",
+        "{latents} were selected, the largest of {n_fits} numbers that were fitted, but the data "
+        "may have more: BIC still improves",
+        {"latents": plural(chosen, "latent"), "n_fits": n_fits, "wanted": chosen + 1},
+        Advice(
+            "",
+            "compare larger numbers with hidag.select, or give {setting}",
+            {"setting": Setting("n_latents")},
+        ),
+    )
 
 
 def _describe_fits(compared: Comparison, chosen: int) -> str:

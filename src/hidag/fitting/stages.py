@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from hidag.config import CONFIG
+from hidag.data.item_types import resolve_families
 from hidag.data.rows import (
     MissingnessPatterns,
     nonempty_rows,
@@ -23,6 +24,7 @@ from hidag.em.m_step import at_dispersion_floor
 from hidag.exceptions import (
     Advice,
     ConvergenceWarning,
+    DataError,
     IdentifiabilityWarning,
     KnowledgeWarning,
     MisfitWarning,
@@ -40,11 +42,12 @@ from hidag.fitting.fit_warnings import (
     warn_of_weak_evidence,
     with_knowledge_cost,
 )
+from hidag.fitting.neighbour_fits import InitialValues
 from hidag.fitting.number_of_latents import (
     ComparedFit,
-    InitialValues,
     choose_number,
     count_table_factors,
+    independent_fit,
     number_from_settings,
 )
 from hidag.fitting.settings import FitTask, GraphSettings, effective_share, plain_value
@@ -381,18 +384,26 @@ def fit_selected_number(
     """
     counted, weights = select_weighted_rows(table, sample_weight)
     n_rows = counted.n_samples if weights is None else float(weights.sum())
-    fits: dict[int, tuple[FitResult, list[warnings.WarningMessage]]] = {}
+    fits: dict[int, _StoredFit] = {}
 
     def fit_of(
         n_latents: int, strength: float | None, start: InitialValues | None = None
     ) -> ComparedFit:
+        if n_latents == 0:
+            families = resolve_families(counted, settings["family"], weights).families
+            return independent_fit(counted.values, families, weights)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             result = fit_number(n_latents, strength, start)
-        # Further fits with another penalty or start only serve the comparison.
-        if start is None:
-            fits.setdefault(n_latents, (result, caught))
-        return ComparedFit.of(result, n_rows)
+        found = ComparedFit.of(result, n_rows)
+        # Fits with the penalty of another number only serve the comparison; a refit from another
+        # number replaces a fit whose search failed.
+        before = fits.get(n_latents)
+        if strength is None and (
+            before is None or before.bic - found.bic > CONFIG.selection.failed_fit
+        ):
+            fits[n_latents] = _StoredFit(result, tuple(caught), found.bic)
+        return found
 
     choice = number_from_settings(
         settings["q_matrix"], settings["levels"], settings["latent_names"], table.names
@@ -401,11 +412,29 @@ def fit_selected_number(
         count = count_table_factors(counted, settings["family"], weights)
         choice = choose_number(count, fit_of, counted.values, weights)
     log(f"{plural(choice.n_latents, 'latent')}: {choice.reason}")
+    if choice.n_latents == 0:
+        raise DataError(
+            "independent-items",
+            "the items are independent: no latent is supported ({reason})",
+            advice="check the table with hidag.select, or fit one latent all the same with {one}",
+            reason=choice.reason,
+            one=Setting("n_latents", 1),
+        )
     if choice.n_latents not in fits:
         fit_of(choice.n_latents, None)
-    result, caught = fits[choice.n_latents]
-    for warning in caught:
+    chosen = fits[choice.n_latents]
+    for warning in chosen.warnings:
         # Only warnings about the selected fit; frames: this function, ``fit``, the caller.
         warnings.warn(warning.message, stacklevel=3)
-    settings = {**result.settings, "n_latents": "auto"}
-    return replace(result, settings=settings, n_latents_reason=choice.reason)
+    warn_if(choice.limit, IdentifiabilityWarning, stacklevel=3)
+    settings = {**chosen.result.settings, "n_latents": "auto"}
+    return replace(chosen.result, settings=settings, n_latents_reason=choice.reason)
+
+
+@dataclass(frozen=True)
+class _StoredFit:
+    """A fit that may be selected, its warnings and its BIC."""
+
+    result: FitResult
+    warnings: tuple[warnings.WarningMessage, ...]
+    bic: float

@@ -8,12 +8,13 @@ the latents act linearly on the linearised responses. Three criteria are compute
 - *spectral gap*: the largest ratio of successive eigenvalues above the noise.
 
 Eigenvalues are those of the correlations with communalities on the diagonal: with ones there, weak
-latents have smaller eigenvalues than single items.
+latents have smaller eigenvalues than single items. If parallel analysis and factor BIC select 0,
+the items are independent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,77 +25,9 @@ from scipy.optimize import OptimizeResult, minimize
 
 from hidag.config import CONFIG
 from hidag.data.rows import canonical_order
-from hidag.em.design_data import WorkingData
+from hidag.initialization.item_columns import ItemColumns, positive
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class PairCorrelations:
-    """Pairwise-complete correlations of the items."""
-
-    matrix: Array  # (J, J): positive definite, with ones on the diagonal
-    n_rows: float  # mean number of rows, or sum of weights, of a pair of items
-    # (J, J): before the projection to positive definite matrices; zero for unobserved pairs
-    raw: Array
-    unseen: NDArray[np.bool_]  # (J, J): pairs that no row observes
-
-
-def pair_correlations(data: WorkingData) -> PairCorrelations:
-    """Return the correlations of the linearised responses."""
-    columns = [_standardise(data, data.linear_response(j), j) for j in range(data.n_items)]
-    return _correlations(data, np.stack(columns, 1))
-
-
-def shuffled_correlations(data: WorkingData, n_tables: int) -> Iterator[PairCorrelations]:
-    """Yield correlations of tables whose columns are permuted within their observed cells.
-
-    The permutations have a fixed seed: the number of latents depends on the table alone.
-    """
-    rng = np.random.default_rng(0)
-    places = [np.flatnonzero(seen) for seen in data.seen.T]
-    responses = [data.linear_response(j) for j in range(data.n_items)]
-    # Unequal weights inflate chance correlations; they are scaled to those of sum(weights) rows.
-    weights = data.row_weights
-    shrink = float(np.sqrt(weights.sum() / (weights**2).sum()))
-    for _ in range(n_tables):
-        table = np.empty((data.n_samples, data.n_items))
-        for j, (response, place) in enumerate(zip(responses, places, strict=True)):
-            permuted = np.zeros(data.n_samples)
-            permuted[place] = response[rng.permutation(place)]
-            table[:, j] = _standardise(data, permuted, j)
-        yield _correlations(data, table, shrink)
-
-
-def _standardise(data: WorkingData, x: Array, item: int) -> Array:
-    """Return a column (N,) with mean zero and variance one where observed, zero elsewhere."""
-    mean, sd = data.mean_and_sd(x, item)
-    return np.where(data.seen[:, item], (x - mean) / sd, 0.0)
-
-
-def _correlations(data: WorkingData, x: Array, shrink: float = 1.0) -> PairCorrelations:
-    total = x.T @ data.weighted(x)
-    if data.observed is None:
-        rows = np.full(total.shape, data.n_counted)
-    else:
-        both = data.seen.astype(np.float64)
-        rows = both.T @ data.weighted(both)
-    raw = np.where(rows > 0, total / np.maximum(rows, 1e-12), 0.0) * shrink
-    np.fill_diagonal(raw, 1.0)
-    pairs = rows[~np.eye(len(rows), dtype=bool)]
-    n_rows = float(pairs.mean()) if len(pairs) else data.n_counted
-    return PairCorrelations(positive(raw), n_rows, raw, rows <= 0)
-
-
-def positive(raw: Array) -> Array:
-    """Return a correlation matrix whose eigenvalues are raised to a positive minimum."""
-    least = CONFIG.factor_count.min_eigenvalue
-    values, vectors = np.linalg.eigh((raw + raw.T) / 2.0)
-    if values[0] >= least:
-        return raw
-    lifted = (vectors * np.maximum(values, least)) @ vectors.T
-    size = np.sqrt(np.diag(lifted))
-    return np.asarray(lifted / np.outer(size, size))
 
 
 def filled_correlations(
@@ -151,18 +84,32 @@ def _minimise(
 
 @dataclass(frozen=True)
 class FactorCount:
-    """Criteria for k = 1, ..., M common factors."""
+    """Criteria for k = 0, 1, ..., M common factors.
 
-    eigenvalues: Array  # (M,): of the correlations with communalities on the diagonal
-    noise: Array  # (M,): largest eigenvalues of the permuted tables
-    # (M + 1,): BIC of k = 0, ..., M factors minus the smallest; NaN if not computed
+    Attributes
+    ----------
+    eigenvalues : ndarray, shape (M,)
+        Of the correlations with communalities on the diagonal.
+    noise : ndarray, shape (M,)
+        Largest eigenvalues of the permuted tables.
+    factor_bic : ndarray, shape (M + 1,)
+        BIC of k = 0, ..., M factors minus the smallest; NaN if not computed.
+    n_rows : float
+        Mean number of rows per correlation.
+    largest : int
+        Largest number of latents that may be selected, at most M; M if not given. Larger counts are
+        computed to show whether this limit binds.
+    """
+
+    eigenvalues: Array
+    noise: Array
     factor_bic: Array
-    n_rows: float  # mean number of rows per correlation
+    n_rows: float
+    largest: int = 0
 
-    @property
-    def largest(self) -> int:
-        """Largest number of latents that was considered, M."""
-        return len(self.eigenvalues)
+    def __post_init__(self) -> None:
+        if not self.largest:
+            object.__setattr__(self, "largest", len(self.eigenvalues))
 
     @property
     def gaps(self) -> Array:
@@ -171,25 +118,30 @@ class FactorCount:
         return np.asarray(self.eigenvalues[:-1] / floor)
 
     @property
+    def without_limit(self) -> tuple[int, int]:
+        """Numbers of parallel analysis and of factor BIC, from 0 to M."""
+        return _above(self.eigenvalues, self.noise), int(np.nanargmin(self.factor_bic))
+
+    @property
     def by_parallel_analysis(self) -> int:
-        """Number of leading eigenvalues above the noise, at least 1."""
-        return _above(self.eigenvalues, self.noise)
+        """Number of leading eigenvalues above the noise, at most ``largest``."""
+        return min(self.without_limit[0], self.largest)
 
     @property
     def by_factor_bic(self) -> int:
-        """Number of common factors with the smallest BIC, at least 1."""
-        return max(1, int(np.nanargmin(self.factor_bic)))
+        """Number of common factors with the smallest BIC, at most ``largest``."""
+        return min(self.without_limit[1], self.largest)
 
     @property
     def by_gap(self) -> int:
-        """Position of the largest gap among eigenvalues above the noise, at least 1."""
+        """Position of the largest gap among eigenvalues above the noise; 0 if there is none."""
         gaps = self.gaps[: self.by_parallel_analysis]
-        return int(np.argmax(gaps)) + 1 if len(gaps) else 1
+        return int(np.argmax(gaps)) + 1 if len(gaps) else self.by_parallel_analysis
 
     @property
     def no_common_factor(self) -> bool:
         """Whether the correlations are consistent with independent items."""
-        return self.by_parallel_analysis == 1 and int(np.nanargmin(self.factor_bic)) == 0
+        return self.span == (0, 0)
 
     @property
     def agreed(self) -> bool:
@@ -202,26 +154,33 @@ class FactorCount:
         low, high = sorted((self.by_parallel_analysis, self.by_factor_bic))
         return low, high
 
+    @property
+    def limited(self) -> bool:
+        """Whether a criterion selects more latents than may be selected."""
+        return max(self.without_limit) > self.largest
+
     def describe(self) -> str:
         """Return the number that each criterion selects, as part of a sentence."""
         if self.no_common_factor:
-            return "the correlations are consistent with independent items, and 1 is the minimum"
-        parallel, bic = (
-            f"{k} (the largest number considered)" if k == self.largest else f"{k}"
-            for k in (self.by_parallel_analysis, self.by_factor_bic)
-        )
-        if not self.agreed:
+            return "the correlations are consistent with independent items"
+        parallel, bic = self.without_limit
+        if parallel != bic:
             selected = f"parallel analysis selects {parallel} and factor BIC {bic}"
         else:
             selected = f"parallel analysis and factor BIC both select {bic}"
-            if self.by_factor_bic == self.largest:
-                return selected
+        if self.limited:
+            return f"{selected}, but {self.largest} is the largest number that can be selected"
         return f"{selected}; the largest spectral gap is after {self.by_gap}"
 
 
-def largest_count(n_items: int) -> int:
+def identifiable_count(n_items: int) -> int:
     """Return the largest number of latents that J items can identify, at least 1."""
-    return max(1, min(CONFIG.factor_count.max_factors, (n_items - 1) // 2))
+    return max(1, (n_items - 1) // 2)
+
+
+def largest_count(n_items: int) -> int:
+    """Return the largest number of latents that is considered at first, at least 1."""
+    return min(CONFIG.factor_count.max_factors, identifiable_count(n_items))
 
 
 def count_factors(
@@ -233,34 +192,67 @@ def count_factors(
 ) -> FactorCount:
     """Return the criteria for the number of common factors of a table (N, J), NaN in missing cells.
 
-    The largest number is by default the number that J items can identify, up to 40.
+    Parameters
+    ----------
+    values : ndarray, shape (N, J)
+        NaN in missing cells.
+    families : sequence of str, length J
+        Nominal items count as one item each.
+    weights : ndarray, shape (N,), optional
+    largest : int, optional
+        Largest number that may be selected; by default the number that J items can identify.
     """
     rows, columns = canonical_order(values, tuple(families), weights)
-    data = WorkingData.from_values(
+    items = ItemColumns.of(
         values[np.ix_(rows, columns)],
-        tuple(families[j] for j in columns),
-        weights=None if weights is None else weights[rows],
+        [families[j] for j in columns],
+        None if weights is None else weights[rows],
     )
-    size = min(largest or largest_count(data.n_items), data.n_items)
-    found = pair_correlations(data)
+    most = min(largest or identifiable_count(items.n_items), items.n_items)
+    end = max(most, items.n_items - 1)
+    size = min(max(CONFIG.factor_count.max_factors, most), end)
+    found = _count_up_to(items, size, most)
+    while max(found.without_limit) == size < end:
+        # The number of factors looked at is no limit of the count.
+        size = min(2 * size, end)
+        found = _count_up_to(items, size, most)
+    return found
+
+
+def _count_up_to(items: ItemColumns, size: int, most: int) -> FactorCount:
+    """Return the criteria for up to ``size`` factors, of which ``most`` may be selected."""
+    config = CONFIG.factor_count
+    found = items.correlations()
     noise = np.full(size, -np.inf)
-    for shuffled in shuffled_correlations(data, CONFIG.factor_count.n_permutations):
+    for shuffled in items.permuted(config.n_permutations):
         noise = np.maximum(noise, _reduced_eigenvalues(shuffled.matrix, size))
     matrix = found.matrix
     if found.unseen.any():
-
-        def count(filled: Array) -> int:
-            return _above(_reduced_eigenvalues(positive(filled), size), noise)
-
-        matrix = positive(filled_correlations(found.raw, found.unseen, count, size))
-    bic = _factor_bic(matrix, found.n_rows, size)
-    return FactorCount(_reduced_eigenvalues(matrix, size), noise, bic, found.n_rows)
+        matrix = positive(
+            filled_correlations(
+                found.raw,
+                found.unseen,
+                lambda filled: _above(_reduced_eigenvalues(positive(filled), size), noise),
+                size,
+            )
+        )
+    eigenvalues = _reduced_eigenvalues(matrix, size)
+    factor_bic = _factor_bic(matrix, found.n_rows, size)
+    if np.nanargmin(factor_bic) == 0 and eigenvalues[0] > noise[0]:
+        # Only one criterion sees a factor: independence must be rejected at a smaller level.
+        for shuffled in items.permuted(
+            config.n_independence_permutations - config.n_permutations, config.n_permutations
+        ):
+            noise[0] = max(noise[0], _reduced_eigenvalues(shuffled.matrix, 1)[0])
+            if eigenvalues[0] <= noise[0]:
+                break
+    return FactorCount(eigenvalues, noise, factor_bic, found.n_rows, most)
 
 
 def _above(eigenvalues: Array, noise: Array) -> int:
-    """Return the number of leading eigenvalues above the noise, at least 1."""
+    """Return the number of leading eigenvalues above the noise."""
     below = np.flatnonzero(eigenvalues <= noise)
-    return max(1, int(below[0]) if len(below) else len(eigenvalues))
+    return int(below[0]) if len(below) else len(eigenvalues)
 
 
 def _unique_variances(correlations: Array) -> Array:

@@ -16,7 +16,9 @@ from hidag.data.table import Observations
 from hidag.estimator import DCRL
 from hidag.exceptions import HidagError, Message
 from hidag.fitting.information_criteria import InformationCriteria, information_criteria
-from hidag.fitting.number_of_latents import InitialValues, count_active, count_shared
+from hidag.fitting.neighbour_fits import InitialValues
+from hidag.fitting.number_comparison import count_active, count_shared
+from hidag.fitting.number_of_latents import independent_criteria
 from hidag.results import FitResult, reorder_items
 
 Array = NDArray[np.float64]
@@ -34,6 +36,7 @@ class Candidate:
     criteria : InformationCriteria or None
         None if the fit failed.
     result : FitResult or None
+        None if the fit failed, or without latents.
     held_out : ndarray, shape (N,), or None
         Log-likelihood of each row under the fit to the other folds.
     weights : ndarray, shape (N,), or None
@@ -179,7 +182,13 @@ def fit_candidate(
     settings: Mapping[str, Any],
     start: InitialValues | None = None,
 ) -> Candidate:
-    """Return the candidate with its criteria, or with the reason if the fit fails."""
+    """Return the candidate with its criteria, or with the reason if the fit fails.
+
+    Without latents the items are independent.
+    """
+    if n_latents == 0:
+        criteria = independent_criteria(table.values, table.families, table.weights)
+        return Candidate(0, strength, criteria=criteria, weights=table.weights)
     try:
         result = table.fit(n_latents, strength, settings, start=start).result_
     except HidagError as error:

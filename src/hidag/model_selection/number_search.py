@@ -13,20 +13,22 @@ from hidag.data.item_types import resolve_families
 from hidag.data.rows import select_weighted_rows, warn_of_empty_rows
 from hidag.data.table import Observations, read_table
 from hidag.data.value_checks import warn_of_duplicate_columns
-from hidag.exceptions import Choices, Setting, SettingError, Value, invalid_setting
-from hidag.fitting.number_of_latents import (
-    Comparison,
-    InitialValues,
-    NeighbourFits,
-    count_table_factors,
-    nearest,
-    next_below,
-    next_either_side,
+from hidag.exceptions import (
+    Choices,
+    IdentifiabilityWarning,
+    Setting,
+    SettingError,
+    Value,
+    invalid_setting,
 )
+from hidag.fitting.fit_warnings import warn_if
+from hidag.fitting.neighbour_fits import InitialValues, NeighbourFits
+from hidag.fitting.number_comparison import Comparison, nearest, next_below, next_either_side
+from hidag.fitting.number_of_latents import count_table_factors, identifiability_limit
 from hidag.fitting.penalty_strength import refit_at_common_strength
 from hidag.fitting.settings import root_seed
 from hidag.formatting import plural
-from hidag.initialization.factor_count import FactorCount, largest_count
+from hidag.initialization.factor_count import FactorCount, identifiable_count, largest_count
 from hidag.model_selection.candidates import (
     Candidate,
     Table,
@@ -58,8 +60,9 @@ def select(
     ----------
     X : array or frame, shape (N, J)
     latents : iterable of int, optional
-        Numbers to choose from, such as ``range(2, 9)``; by default from 1 to the largest number
-        that J items can identify, at most 40.
+        Numbers to choose from, such as ``range(2, 9)``; by default from 0 (independent items) to
+        the largest number that J items can identify, at most 40 unless the correlations have more
+        factors.
     penalty_strengths : sequence of float or None
         Strengths to try with each number of latents; None estimates it. A number with a stronger
         penalty than the best fit is also fitted with that fit's strength.
@@ -85,14 +88,20 @@ def select(
     _check_settings(strengths, fits, folds, settings)
     family = settings.pop("family", "auto")
     table = read_table(X, min_rows=2)
-    numbers = _checked_latents(latents, table)
+    given = None if latents is None else _checked_latents(latents, table)
     counted, weights = select_weighted_rows(table, sample_weight)
     # Frames: the warning function, this function, the caller.
     warn_of_empty_rows(table, stacklevel=3)
     warn_of_duplicate_columns(counted, stacklevel=3)
     # The count of the correlations may exceed the numbers to choose from.
-    largest = max(numbers[-1], largest_count(table.n_items))
-    count = count_table_factors(counted, family, weights, largest=largest)
+    largest = identifiable_count(table.n_items)
+    count = count_table_factors(
+        counted, family, weights, largest=max(largest, given[-1] if given else 1)
+    )
+    most = max(largest_count(table.n_items), min(largest, count.span[1] + 1))
+    numbers = given or tuple(range(most + 1))
+    if count.limited and count.largest in numbers:
+        warn_if(identifiability_limit(count), IdentifiabilityWarning, stacklevel=2)
     families = resolve_families(counted, family, weights).families
     rows = Table(counted, families, weights)
     shared = {**settings, "random_state": root_seed(settings.get("random_state"))}
@@ -143,18 +152,16 @@ def _check_settings(
         )
 
 
-def _checked_latents(latents: Iterable[int] | None, table: Observations) -> tuple[int, ...]:
-    if latents is None:
-        return tuple(range(1, largest_count(table.n_items) + 1))
+def _checked_latents(latents: Iterable[int], table: Observations) -> tuple[int, ...]:
     setting = Setting("latents")
     if isinstance(latents, (str, bytes)) or not hasattr(latents, "__iter__"):
         raise invalid_setting("latents", "several whole numbers, such as range(2, 9)", latents)
     given = list(latents)
-    whole = [isinstance(k, (int, np.integer)) and not isinstance(k, bool) and k > 0 for k in given]
+    whole = [isinstance(k, (int, np.integer)) and not isinstance(k, bool) and k >= 0 for k in given]
     if not given or not all(whole):
         raise SettingError(
             "invalid-latents",
-            "{setting} must be one or more whole numbers of at least 1, got {given}",
+            "{setting} must be one or more whole numbers of at least 0, got {given}",
             setting=setting,
             given=Value(given),
         )
@@ -184,7 +191,7 @@ def _fit_numbers(
     if fits == "none":
         return ()
     done = neighbours.fits
-    compared = Comparison(count.span[1], done)
+    compared = Comparison(count.span[1], done, min(count.span[0], 1))
     first = numbers
     if fits == "near":
         high = numbers.index(nearest(count.span[1], numbers))
@@ -206,7 +213,8 @@ def _next_number(numbers: tuple[int, ...], count: FactorCount, compared: Compari
     bic = {numbers.index(k): value for k, value in compared.bic.items()}
     further = None
     if compared.low_information:
-        selected = nearest(compared.selected or compared.counted, numbers)
+        chosen = compared.counted if compared.selected is None else compared.selected
+        selected = nearest(chosen, numbers)
         further = next_either_side(bic, 0, len(numbers) - 1)
         if further is None and selected not in compared.fits:
             # Some latents of the best fit are inactive: fit the number without them.
@@ -233,7 +241,7 @@ def _cross_validate(
     folds = folds_of(table, n_folds)
     out = []
     for one in found.candidates:
-        if one.n_latents in near and one.criteria is not None and not one.from_neighbour:
+        if one.n_latents in near and one.result is not None and not one.from_neighbour:
             report(f"cross-validating {plural(one.n_latents, 'latent')} in {n_folds} folds")
             held_out = held_out_likelihood(
                 table, one.n_latents, one.penalty_strength, settings, folds

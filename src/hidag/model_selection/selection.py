@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hidag.config import CONFIG
-from hidag.fitting.number_of_latents import Comparison, nearest
+from hidag.fitting.number_comparison import Comparison, nearest
 from hidag.formatting import plural
 from hidag.initialization.factor_count import FactorCount
 from hidag.model_selection.candidates import Candidate
@@ -73,9 +73,10 @@ class Selection:
 
         Of the numbers up to the count of parallel analysis or factor BIC, the largest with a BIC
         within 10 of the best; with a low information ratio, the number with the smallest BIC. See
-        :mod:`hidag.fitting.number_of_latents`. Without fits, the number of parallel analysis.
+        :mod:`hidag.fitting.number_of_latents`. Without fits, the number of parallel analysis. 0 if
+        the correlations are consistent with independent items.
         """
-        selected = self.compared.selected
+        selected = 0 if self.count.no_common_factor else self.compared.selected
         return nearest(
             self.count.by_parallel_analysis if selected is None else selected, self.latents
         )
@@ -86,7 +87,7 @@ class Selection:
         fits: dict[int, list[Candidate]] = {}
         for one in self.candidates:
             fits.setdefault(one.n_latents, []).append(one)
-        return Comparison(self.count.span[1], fits)
+        return Comparison(self.count.span[1], fits, min(self.count.span[0], 1))
 
     @property
     def runner_up(self) -> int | None:
@@ -118,7 +119,9 @@ class Selection:
                 allowed[near] = min(value, allowed.get(near, value))
             return allowed
         known = {
-            k: float(self.count.factor_bic[k]) for k in self.latents if k <= self.count.largest
+            k: float(self.count.factor_bic[k])
+            for k in self.latents
+            if k < len(self.count.factor_bic)
         }
         return {k: value for k, value in known.items() if not isnan(value)}
 
@@ -153,15 +156,20 @@ class Selection:
     def result_with(self, n_latents: int) -> FitResult | None:
         """Return the fit that `DCRL` returns for a number of latents, or None.
 
-        Of several strengths of the penalty, the one with the smallest EBIC.
+        Of several strengths of the penalty, the one with the smallest EBIC; or a refit from a
+        neighbouring number if its BIC is smaller by more than 10, because the search failed.
         """
         own = [
             one
             for one in self.candidates
-            if one.n_latents == n_latents and not (one.at_common_strength or one.from_neighbour)
+            if one.n_latents == n_latents and not one.at_common_strength and not isnan(one.ebic)
         ]
-        known = [one for one in own if not isnan(one.ebic)]
-        return min(known, key=lambda one: one.ebic).result if known else None
+        searched = [one for one in own if not one.from_neighbour]
+        if not searched:
+            return None
+        best, other = min(searched, key=lambda one: one.ebic), min(own, key=lambda one: one.bic)
+        failed = best.bic - other.bic > CONFIG.selection.failed_fit and other.from_neighbour
+        return other.result if failed else best.result
 
     @property
     def _best_held_out(self) -> Candidate | None:
@@ -182,14 +190,15 @@ class Selection:
         numbers: dict[str, float | int | None] = dict.fromkeys(COLUMNS, nan)
         numbers["latents"] = k
         numbers["penalty_strength"] = one.penalty_strength
-        if k <= count.largest:
+        if k <= len(count.eigenvalues):
+            numbers["factor_bic"] = float(count.factor_bic[k])
+        if 1 <= k <= len(count.eigenvalues):
             numbers["eigenvalue"] = float(count.eigenvalues[k - 1])
             numbers["noise"] = float(count.noise[k - 1])
-            numbers["factor_bic"] = float(count.factor_bic[k])
-        if k < count.largest:
+        if 1 <= k <= len(count.gaps):
             numbers["gap"] = float(count.gaps[k - 1])
-        if one.criteria is not None and one.result is not None:
-            numbers["penalty_strength"] = one.strength
+        if one.criteria is not None:
+            numbers["penalty_strength"] = one.strength if k else nan
             numbers["log_likelihood"] = one.criteria.log_likelihood
             numbers["parameters"] = one.criteria.n_parameters
             numbers["idle_latents"] = one.n_idle
@@ -206,6 +215,10 @@ class Selection:
         """Return the recommendation in a few sentences."""
         chosen, config = self.recommended, CONFIG.selection
         out = self._comparison()
+        if self.count.no_common_factor and chosen > 0:
+            out += " The correlations are consistent with independent items."
+        if self.count.limited:
+            out += f" The items cannot identify more latents: {self.count.describe()}."
         if self.compared.low_information and self.runner_up is not None:
             out += (
                 f" The information ratio is {self.compared.ratio:.0%}, so that fits decide, and "
@@ -225,6 +238,8 @@ class Selection:
         """Return the recommended number and its margin to the next best, as a sentence."""
         chosen, other, margin = self.recommended, self.runner_up, self.margin
         number = plural(chosen, "latent")
+        if chosen == 0:
+            return f"{number}: the items are independent, no latent is supported."
         if not self.fitted:
             return f"{number}, from the correlations: {self.count.describe()}."
         if other is None:

@@ -18,7 +18,7 @@ from scipy.optimize import linear_sum_assignment
 from hidag.data.rows import canonical_order
 from hidag.em.design_data import WorkingData, weighted_mean_and_sd
 from hidag.fitting.information_criteria import information_criteria
-from hidag.initialization.factor_count import pair_correlations
+from hidag.initialization.item_columns import pair_correlations
 from hidag.model_selection.candidates import Table
 from hidag.model_selection.number_search import select
 from hidag.model_selection.selection import Selection

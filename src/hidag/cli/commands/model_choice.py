@@ -61,7 +61,7 @@ def select(
         "Candidates: a range (2..8), or numbers separated by commas.",
         "--latents",
         "-k",
-        shown="1 to the largest number that the items can identify, at most 40",
+        shown="0 (independent items) to the largest number that the items can identify",
     ),
     id_column: opt.IdColumn = None,
     weights: opt.WeightsColumn = None,

@@ -1,0 +1,164 @@
+"""The rule that selects a number of latents from the count of the correlations and from fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, isfinite, isnan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.config import CONFIG
+from hidag.fitting.penalty_strength import FitCriteria, best_bic, bic_at
+
+
+def count_shared(q_matrix: NDArray[Any]) -> int:
+    """Return the number of latents with two or more items, but fewer than two of their own."""
+    least = CONFIG.selection.min_items
+    q = np.asarray(q_matrix) != 0
+    own = q & (q.sum(axis=1, keepdims=True) == 1)
+    return int(((q.sum(axis=0) >= least) & (own.sum(axis=0) < least)).sum())
+
+
+def count_active(q_matrix: NDArray[Any]) -> int:
+    """Return the number of latents with two or more items, at least 1."""
+    return max(1, int((q_matrix.sum(axis=0) >= CONFIG.selection.min_items).sum()))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Comparison of fits with several numbers of latents.
+
+    Attributes
+    ----------
+    counted : int
+        Number of common factors in the correlations.
+    fits : mapping from int to sequence of FitCriteria
+        By number of latents; the first of each has its own strength of the penalty.
+    fewest : int
+        Smallest number that may be selected; 0 if a criterion of the correlations counts none.
+    """
+
+    counted: int
+    fits: Mapping[int, Sequence[FitCriteria]]
+    fewest: int = 1
+
+    @property
+    def low_information(self) -> bool:
+        """Whether the information ratio is low, so that fits may raise or lower the count."""
+        return self.ratio < 1.0
+
+    @property
+    def ratio(self) -> float:
+        """Effective sample size as a share of N; 1 unless the information ratio is low."""
+        known = [k for k, ones in self.fits.items() if best_bic(ones) < inf]
+        if not known:
+            return 1.0
+        ones = self.fits[nearest(self.counted, known)]
+        ratio = next(one.information_ratio for one in ones if not isnan(one.bic))
+        return ratio if 0.0 < ratio < CONFIG.information.low_ratio else 1.0
+
+    @property
+    def bic(self) -> dict[int, float]:
+        """Smallest BIC by number of latents; infinite if no fit has one."""
+        ratio = self.ratio
+        return {k: best_bic(ones, ratio) for k, ones in sorted(self.fits.items())}
+
+    @property
+    def active_bic(self) -> dict[int, float]:
+        """Smallest BIC by number of latents; with low information, of active latents."""
+        ratio, low = self.ratio, self.low_information
+        out: dict[int, float] = {}
+        for k, ones in self.fits.items():
+            for one in ones:
+                if not isnan(one.bic):
+                    number = one.n_active if low else k
+                    out[number] = min(bic_at(one, ratio), out.get(number, inf))
+        return dict(sorted(out.items()))
+
+    @property
+    def selected(self) -> int | None:
+        """The selected number of latents; None if no fit has a BIC."""
+        values = {k: value for k, value in self.active_bic.items() if k >= 1}
+        if self.fewest == 0 and self._independent():
+            return 0
+        if self.low_information:
+            limit = min(values.values()) + CONFIG.selection.no_evidence
+            return max(k for k, value in values.items() if value <= limit)
+        return select_up_to(self.counted, values)
+
+    def _independent(self) -> bool:
+        """Return whether independent items have the smallest BIC, at all rows."""
+        alone = best_bic(self.fits.get(0, ()))
+        others = [best_bic(ones) for k, ones in self.fits.items() if k >= 1]
+        return alone < inf and alone <= min(others, default=inf)
+
+
+def nearest(wanted: int, numbers: Sequence[int]) -> int:
+    """Return the nearest of several numbers; the smaller of two."""
+    return min(numbers, key=lambda k: (abs(k - wanted), k))
+
+
+def select_up_to(counted: int, bic: Mapping[int, float]) -> int | None:
+    """Return the largest number, up to the counted one, within a near tie of the best BIC.
+
+    Returns None if no BIC is finite, and the smallest number if all exceed ``counted``.
+    """
+    known = {k: value for k, value in bic.items() if isfinite(value)}
+    if not known:
+        return None
+    allowed = {k: value for k, value in known.items() if k <= counted}
+    if not allowed:
+        return min(known)
+    best = min(allowed.values())
+    return max(k for k, value in allowed.items() if value <= best + CONFIG.selection.near_tie)
+
+
+def next_below(counted: int, fewest: int, bic: Mapping[int, float]) -> int | None:
+    """Return the next number to fit when fits may only lower the count, or None.
+
+    Steps down double while the smallest fitted number is the best. At the end the number just
+    below the best has been fitted.
+
+    Parameters
+    ----------
+    counted, fewest : int
+        Count of the correlations, and the smallest number to fit.
+    bic : mapping from int to float
+        BIC of the numbers fitted so far, including ``counted``.
+    """
+    best = select_up_to(counted, bic)
+    if best is None or best <= fewest:
+        return None
+    below = [k for k in bic if k < best]
+    if not below:
+        return max(fewest, best - (counted - best + 1))
+    return None if best - 1 in below else best - 1
+
+
+def next_either_side(bic: Mapping[int, float], fewest: int, most: int) -> int | None:
+    """Return the next number to fit when fits may raise or lower the count, or None.
+
+    Steps of one, up and then down, until two numbers on either side of the best are worse or have
+    no likelihood.
+
+    Parameters
+    ----------
+    bic : mapping from int to float
+        BIC of the consecutive numbers fitted so far; infinite if a fit has none.
+    fewest, most : int
+        Range of the numbers.
+    """
+    config = CONFIG.selection
+    known = {k: value for k, value in bic.items() if isfinite(value)}
+    if not known or len(bic) >= config.max_low_information_fits:
+        return None
+    best = min(known, key=lambda k: (known[k], k))
+    top, bottom = max(bic), min(bic)
+    if top in known and top < min(best + config.n_neighbours, most):
+        return top + 1
+    if bottom in known and bottom > max(best - config.n_neighbours, fewest):
+        return bottom - 1
+    return None
