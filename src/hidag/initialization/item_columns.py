@@ -88,9 +88,7 @@ class ItemColumns:
     @classmethod
     def of_data(cls, data: WorkingData) -> ItemColumns:
         """Return the columns of responses, each of which counts as an item."""
-        seen = np.ones((data.n_samples, data.n_items), dtype=bool)
-        if data.observed is not None:
-            seen = np.asarray(data.observed == 1)
+        seen = data.seen
         columns = [
             _standardise(data.linear_response(j), seen[:, j], data.weights)
             for j in range(data.n_items)
