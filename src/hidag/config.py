@@ -269,8 +269,12 @@ class LevelsConfig:
     # Exchanges per round and rounds: each exchange costs a brief EM.
     max_exchanges: int = 12
     max_rounds: int = 3
-    # Units of log-likelihood that an exchange must gain: one EM step gains as much.
-    min_gain: float = 1.0
+    # Units of log-likelihood that a move must gain: EM ends within less of its maximum.
+    min_gain: float = 0.5
+    # EM steps before moves that merge and split levels are compared, and the distance of the two
+    # parts of a split level from their mean, in mean steps between levels.
+    steps_of_move: int = 20
+    split_reach: float = 0.5
 
 
 @dataclass(frozen=True)

@@ -126,9 +126,11 @@ def _match_q(loadings: Array, q_entries: NDArray[np.int8]) -> NDArray[np.intp] |
 
 
 @dataclass(frozen=True)
-class _Rotation:
-    loadings: Array  # (J, K), rotated and thresholded, column sums >= 0
-    scores: Array  # (N, K), centred
+class Rotation:
+    """Rotated and thresholded factors: loadings (J, K) and centred scores (N, K)."""
+
+    loadings: Array
+    scores: Array
 
 
 def _rotate_scores(
@@ -138,7 +140,7 @@ def _rotate_scores(
     q_entries: NDArray[np.int8],
     rng: np.random.Generator | None,
     weights: Array | None,
-) -> _Rotation:
+) -> Rotation:
     """Return rotated loadings and scores (steps 6 to 9); ``rng`` rotates the basis first."""
     n_latents = len(levels)
     _, vectors = _eigen(gram)
@@ -166,11 +168,11 @@ def _rotate_scores(
     sparse = np.where(missing, np.where(loadings < 0, -least, least), sparse)
     sparse *= np.where(sparse.sum(axis=0) < 0, -1.0, 1.0)
     square = sparse.T @ sparse + 1e-8 * np.eye(n_latents)
-    return _Rotation(sparse, centred @ sparse @ np.linalg.inv(square))
+    return Rotation(sparse, centred @ sparse @ np.linalg.inv(square))
 
 
 def _from_scores(
-    data: WorkingData, space: StateSpace, basis: Basis, rotation: _Rotation, label: str
+    data: WorkingData, space: StateSpace, basis: Basis, rotation: Rotation, label: str
 ) -> StartPoint:
     """Return the start from hard-assigned scores (steps 9 to 11)."""
     terms = Terms.main(space.levels)
@@ -305,47 +307,55 @@ def _effects(correlations: Array, data: WorkingData) -> Array:
     return slopes
 
 
-def network_start(
+def rotated_factors(
     data: WorkingData,
     q_entries: NDArray[np.int8],
     levels: tuple[int, ...],
     *,
     rng: np.random.Generator | None = None,
-    kept_share: float | None = None,
-) -> MeasurementParameters:
-    """Return item parameters from rotated common factors.
+    kept_share: float = KEPT_SHARES[0],
+    to_anchors: bool = False,
+) -> Rotation | None:
+    """Return common factors rotated to a simple structure or to anchor items.
 
-    Entries of Q (J, K) to be estimated are -1. ``rng`` starts the rotation from random axes;
-    ``kept_share`` is the threshold of loadings as a share of the largest of their item.
+    Entries of Q (J, K) to be estimated are -1. ``rng`` starts the rotation from random axes and
+    perturbs the assignment of levels; ``kept_share`` is the threshold of loadings as a share of
+    the largest of their item. None is returned if anchors are wanted and there are none.
     """
     responses, factors = _common_factors(data, q_entries.shape[1])
     if (q_entries >= 0).all():
         rotated = _rotate_to_q(factors, q_entries == 1)
     else:
-        rotated = _assign(_rotate_sparse(factors, rng), responses, data, q_entries, levels, rng)
-    sparse = _sparse(rotated, q_entries, KEPT_SHARES[0] if kept_share is None else kept_share)
-    return parameters_from_loadings(data, _effects(sparse, data), levels)
+        turned = rotate_to_anchors(factors) if to_anchors else _rotate_sparse(factors, rng)
+        if turned is None:
+            return None
+        rotated = _assign(turned, responses, data, q_entries, levels, rng)
+    loadings = _sparse(rotated, q_entries, kept_share)
+    return Rotation(loadings, responses @ loadings @ np.linalg.pinv(loadings.T @ loadings))
 
 
-def anchored_start(
-    data: WorkingData,
-    q_entries: NDArray[np.int8],
-    levels: tuple[int, ...],
-    *,
-    rng: np.random.Generator | None = None,
-) -> MeasurementParameters | None:
-    """Return item parameters from factors rotated to anchor items, or None without anchors.
+def network_start(
+    data: WorkingData, q_entries: NDArray[np.int8], levels: tuple[int, ...]
+) -> MeasurementParameters:
+    """Return item parameters from common factors, whose effects reproduce their correlations."""
+    found = rotated_factors(data, q_entries, levels)
+    assert found is not None
+    return parameters_from_loadings(data, _effects(found.loadings, data), levels)
 
-    Parameters are those of `network_start`, with some entries of Q to be estimated; ``rng`` only
-    affects the assignment of numbers of levels.
+
+def _from_factors(
+    data: WorkingData, space: StateSpace, basis: Basis, found: Rotation, label: str
+) -> StartPoint:
+    """Return the start from common factors.
+
+    Scores of binary items are too noisy to assign rows to states: their effects come from the
+    loadings. Effects of other items may be so large that correlations do not show their size: they
+    come from regressions on the assigned states.
     """
-    responses, factors = _common_factors(data, q_entries.shape[1])
-    rotated = rotate_to_anchors(factors)
-    if rotated is None:
-        return None
-    assigned = _assign(rotated, responses, data, q_entries, levels, rng)
-    sparse = _sparse(assigned, q_entries, KEPT_SHARES[0])
-    return parameters_from_loadings(data, _effects(sparse, data), levels)
+    if not mostly_binary(data):
+        return _from_scores(data, space, basis, found, label)
+    items = parameters_from_loadings(data, _effects(found.loadings, data), space.levels)
+    return StartPoint(items, space.uniform(), label)
 
 
 def _common_factors(data: WorkingData, n_latents: int) -> tuple[Array, Array]:
@@ -377,9 +387,10 @@ def generators_of(seed: int, n_starts: int) -> list[np.random.Generator]:
     ]
 
 
-def further_anchored(
+def _anchored(
     data: WorkingData,
     space: StateSpace,
+    basis: Basis,
     q_entries: NDArray[np.int8],
     index: int,
     generator: np.random.Generator,
@@ -393,8 +404,10 @@ def further_anchored(
     if index != 1 and not (uneven and index % 2 == 1):
         return None
     rng = None if index == 1 else generator
-    found = anchored_start(data, q_entries, space.levels, rng=rng)
-    return None if found is None else StartPoint(found, space.uniform(), "factors, by anchors")
+    found = rotated_factors(data, q_entries, space.levels, rng=rng, to_anchors=True)
+    if found is None:
+        return None
+    return _from_factors(data, space, basis, found, "factors, by anchors")
 
 
 def saturated_start_points(
@@ -408,7 +421,7 @@ def saturated_start_points(
     centred = predictors(data, space.n_latents)
     points = []
     for index, generator in enumerate(generators):
-        point = further_anchored(data, space, q_entries, index, generator)
+        point = _anchored(data, space, basis, q_entries, index, generator)
         if point is None:
             rng = None if index == 0 else generator
             point = spectral_start(data, space, basis, q_entries, centred, rng=rng)
@@ -423,16 +436,16 @@ def start_points(
     q_entries: NDArray[np.int8],
     generators: list[np.random.Generator],
 ) -> Iterator[StartPoint]:
-    """Yield start points: rotated common factors, anchor items, and hard-assigned scores.
+    """Yield start points: rotated common factors, anchor items, and spectral scores.
 
-    Scores come first unless most items are binary. The second start is of another kind than the
-    first: if the two agree, further ones would too.
+    Spectral scores come first unless most items are binary. The second start is of another kind
+    than the first: if the two agree, further ones would too.
     """
     binary = mostly_binary(data)
     centred = predictors(data, space.n_latents)
     n_factors = 0
     for index, generator in enumerate(generators):
-        anchored = further_anchored(data, space, q_entries, index, generator)
+        anchored = _anchored(data, space, basis, q_entries, index, generator)
         if anchored is not None:
             yield anchored
             continue
@@ -444,10 +457,10 @@ def start_points(
             # Starts differ in the initial rotation and in the share of loadings.
             share = KEPT_SHARES[n_factors % len(KEPT_SHARES)]
             n_factors += 1
-            found = network_start(data, q_entries, space.levels, rng=rng, kept_share=share)
+            found = rotated_factors(data, q_entries, space.levels, rng=rng, kept_share=share)
+            assert found is not None
             label = f"factors, {share:g} of the largest kept"
-            label += ", rotated" * (rng is not None)
-            yield StartPoint(found, space.uniform(), label)
+            yield _from_factors(data, space, basis, found, label + ", rotated" * (rng is not None))
 
 
 def _restricted(problem: Problem, items: MeasurementParameters) -> Problem:

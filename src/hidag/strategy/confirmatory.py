@@ -26,15 +26,14 @@ from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.terms import MAIN_EFFECTS, Effects
 from hidag.strategy.item_terms import fixed_terms, started_in
 from hidag.strategy.labels import reverse_levels
+from hidag.strategy.moves.basin_hopping import LAW_STEPS, fixed_steps
+from hidag.strategy.moves.level_moves import with_level_moves
 from hidag.strategy.moves.recombination import MOST_ENDS, distinct_optima, exchange_latents
 from hidag.strategy.problem import NetworkEstimate, SearchProblem, StageOne, StartRecord
 from hidag.strategy.structural_em import initial_structure_step, structural_em
 
 Array = NDArray[np.float64]
 
-#: Complexity per parameter of a law when Q is given (Akaike's criterion): a simpler law has no
-#: latents to help find, and is preferred if it predicts as well.
-AIC_PRICE = 1.0
 #: Multiplications of all starts' E-steps together per EM step, unless the user sets n_starts.
 WORK_FOR_STARTS = 3e8
 FEWEST_STARTS, MOST_STARTS = 4, 90
@@ -88,16 +87,31 @@ def _reported(found: StageOne, problem: SearchProblem) -> StageOne:
 
 
 def _under_network(problem: SearchProblem, found: StageOne) -> NetworkEstimate:
-    """Return the estimate under a network law from the saturated one."""
+    """Return the estimate under a network law.
+
+    A converged saturated law has fitted noise, and items may have followed it to an extreme. Its
+    graph competes with those of laws that have only had a few steps from the uniform one, with its
+    items and with initial ones.
+    """
     fine = replace(problem, schedule=_final_schedule(problem))
-    first = initial_structure_step(fine, found.best, n_steps=found.best.n_iter)
-    # States that lost their mass under the saturated law get some back.
-    spread = replace(first.estimate, probabilities=spread_law(first.estimate.probabilities))
-    law_step = partial(factorise_counts, parents=first.parents, space=problem.space)
-    again = run_em(fine, spread.parameters, law_step(spread.probabilities), law_step=law_step)
-    if again.objective > first.estimate.objective:
-        first = replace(first, estimate=append_run(first.estimate, again))
-    return structural_em(fine, first, per_parameter=AIC_PRICE)
+    brief = replace(problem, schedule=fixed_steps(problem.schedule, LAW_STEPS))
+    even = np.full(problem.space.n_states, 1.0 / problem.space.n_states)
+    first = _random_start(problem, None).parameters
+    laws = (found.best, *(run_em(brief, items, even) for items in (found.best.parameters, first)))
+    looks = []
+    for law in laws:
+        look = initial_structure_step(fine, law, n_steps=max(law.n_iter, 1))
+        # States that lost their mass under the saturated law get some back.
+        law_step = partial(factorise_counts, parents=look.parents, space=problem.space)
+        spread = law_step(spread_law(look.estimate.probabilities))
+        again = run_em(fine, look.estimate.parameters, spread, law_step=law_step)
+        gain = again.objective - look.estimate.objective
+        if gain > 0:
+            estimate = append_run(look.estimate, again)
+            look = replace(look, estimate=estimate, criterion=look.criterion + gain)
+        looks.append(replace(look, saturated=found.best))
+    best = max(looks, key=lambda one: one.criterion)
+    return with_level_moves(structural_em(fine, best), best, fine)
 
 
 def _final_schedule(problem: SearchProblem) -> Schedule:

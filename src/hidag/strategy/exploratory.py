@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from hidag.config import CONFIG
 from hidag.em.em import Estimate, run_em
 from hidag.em.information import information_ratio
+from hidag.em.m_step import penalty_scales, total_penalty
 from hidag.em.problem import Observer
 from hidag.em.support import select_support
 from hidag.initialization.initializers import (
@@ -32,14 +33,17 @@ from hidag.initialization.initializers import (
 from hidag.initialization.start_points import StartPoint, spread_law, with_better_levels
 from hidag.latent.laws import SaturatedLaw, factorise_counts
 from hidag.measurement.parameters import MeasurementParameters
+from hidag.measurement.penalties import NO_SPARSITY
 from hidag.strategy.moves.basin_hopping import hop_between_optima
+from hidag.strategy.moves.level_moves import with_level_moves
 from hidag.strategy.moves.recombination import (
     converge_and_recombine,
     loading_similarity,
+    run_to_convergence,
     try_monotone_loadings,
 )
 from hidag.strategy.moves.split_moves import try_splits
-from hidag.strategy.problem import SearchProblem, StageOne, StartRecord
+from hidag.strategy.problem import NetworkEstimate, SearchProblem, StageOne, StartRecord
 from hidag.strategy.structural_em import Candidate, initial_structure_step, structural_em
 
 Array = NDArray[np.float64]
@@ -86,7 +90,7 @@ def estimate_exploratory(problem: SearchProblem, start: StartPoint | None = None
         chosen = try_splits(chosen, monotone, observers[best])
     if start is None and problem.levels_unassigned:
         chosen = _exchange_levels(chosen, monotone, observers[best])
-    network = structural_em(watched, chosen)
+    network = _fit_selected(watched, structural_em(watched, chosen), chosen)
     records = tuple(
         StartRecord.of(
             point.label, one.estimate, 0 if one.data is problem.data else one.data.n_samples
@@ -203,24 +207,41 @@ def _exchange_levels(now: Candidate, problem: SearchProblem, observer: Observer)
     rough = replace(problem, schedule=problem.tolerating(ROUGH_TOLERANCE), observer=observer)
     brief = replace(problem, schedule=problem.tolerating(BRIEF_TOLERANCE), observer=None)
 
-    def evaluate(parameters: MeasurementParameters, law: Array) -> Candidate:
-        saturated = run_em(brief, parameters, law)
-        return initial_structure_step(rough, saturated, n_steps=max(saturated.n_iter, 1))
-
     def refit(items: MeasurementParameters) -> Candidate:
         warm = fit_own_support(replace(rough, observer=None), items)
-        return evaluate(warm.parameters, warm.probabilities)
+        saturated = run_em(brief, warm.parameters, warm.probabilities)
+        return initial_structure_step(rough, saturated, n_steps=max(saturated.n_iter, 1))
+
+    def finish(one: Candidate) -> Candidate:
+        return run_to_convergence(one, problem, observer)
 
     # All are compared on the same rows and after the same steps.
-    here = evaluate(now.estimate.parameters, now.estimate.probabilities)
+    here = now if now.data is problem.data else finish(now)
     found = with_better_levels(
-        here,
-        lambda one: one.estimate.parameters,
-        lambda one: one.criterion,
-        refit,
-        lambda one: evaluate(one.estimate.parameters, one.estimate.probabilities),
+        here, lambda one: one.estimate.parameters, lambda one: one.criterion, refit, finish
     )
     return now if found is here else found
+
+
+def _fit_selected(
+    problem: SearchProblem, network: NetworkEstimate, first: Candidate
+) -> NetworkEstimate:
+    """Return the maximum likelihood estimate for the selected Q: the fit if that Q were given.
+
+    All steps of a latent that an item has are free; the penalty may have removed some of them.
+    """
+    items = network.estimate.parameters
+    selected = items.terms.support(items.support)
+    own = problem.allowed.copy()
+    own[:, 1:] *= selected
+    fixed = replace(problem, allowed=own, penalty=NO_SPARSITY, adapt=False)
+    here = replace(first, estimate=network.estimate, parents=network.parents)
+    found = with_level_moves(structural_em(fixed, here), here, fixed)
+    cost = total_penalty(
+        found.estimate.parameters, network.penalty, penalty_scales(problem.data), problem.allowed
+    )
+    estimate = replace(found.estimate, objective=found.estimate.log_likelihood - cost)
+    return replace(found, estimate=estimate, penalty=network.penalty)
 
 
 def _under_saturated_law(problem: SearchProblem, found: StageOne) -> StageOne:

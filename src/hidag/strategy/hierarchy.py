@@ -22,7 +22,7 @@ from hidag.latent.laws import Parents, is_saturated
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY
-from hidag.strategy.confirmatory import AIC_PRICE, FINAL_TOLERANCE
+from hidag.strategy.confirmatory import FINAL_TOLERANCE
 from hidag.strategy.labels import orient_levels, reverse_levels
 from hidag.strategy.problem import LearnParents, SearchProblem, StageOne
 from hidag.strategy.structural_em import Candidate, structural_em
@@ -84,7 +84,6 @@ def estimate_under_hierarchy(
         network = structural_em(
             replace(_fixed_support(fine, first.parameters), adapt=False),
             Candidate(best, first, parents, problem.data, 0.0),
-            per_parameter=AIC_PRICE if problem.q_given else None,
             possible=possible,
         )
         complete = is_saturated(network.parents, space, possible)

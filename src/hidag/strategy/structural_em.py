@@ -65,7 +65,6 @@ def law_complexity(
     parents: Parents,
     space: StateSpace,
     n_samples: float,
-    per_parameter: float | None = None,
     possible: NDArray[np.bool_] | None = None,
 ) -> float:
     """Return the complexity of a network law: half log n per parameter of its tables.
@@ -79,7 +78,7 @@ def law_complexity(
         parents,
         space,
         order_all_levels(estimate.parameters),
-        float(0.5 * np.log(n_samples)) if per_parameter is None else per_parameter,
+        float(0.5 * np.log(n_samples)),
         possible,
     )
 
@@ -107,7 +106,6 @@ def structural_em(
     problem: SearchProblem,
     first: Candidate,
     *,
-    per_parameter: float | None = None,
     possible: NDArray[np.bool_] | None = None,
     max_rounds: int = MAX_ROUNDS,
 ) -> NetworkEstimate:
@@ -118,9 +116,6 @@ def structural_em(
     problem : SearchProblem
     first : Candidate
         Starting point.
-    per_parameter : float or None
-        Penalty per parameter in the comparison with the saturated law, in units of
-        log-likelihood; half log n by default.
     possible : ndarray of bool, shape (S,), optional
         Joint states that may occur; all by default.
     max_rounds : int
@@ -162,10 +157,10 @@ def structural_em(
         )
     _, value = run_law_e_step(estimate.parameters, estimate.probabilities, first.data, features)
     n_counted = first.data.n_counted
-    price = 0.5 * np.log(n_counted) if per_parameter is None else per_parameter
+    price = 0.5 * np.log(n_counted)
     occupied = int((first.saturated.probabilities * n_counted >= OCCUPIED).sum())
     loadings = int((estimate.parameters.loadings != 0).sum())
     more = int((first.saturated.parameters.loadings != 0).sum()) - loadings
     full = first.saturated.log_likelihood - price * (occupied - 1 + more)
-    paid = law_complexity(estimate, parents, space, n_counted, price, possible)
+    paid = law_complexity(estimate, parents, space, n_counted, possible)
     return NetworkEstimate(estimate, parents, law, penalty, bool(value - paid >= full))

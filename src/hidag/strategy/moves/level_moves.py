@@ -1,0 +1,110 @@
+"""Split and merge moves for the levels of a latent with more than two of them.
+
+EM rarely moves a level across another one: two of three levels may stand for the same part of the
+population while the third stands for two parts. A move merges two neighbouring levels of a latent
+and splits another one, and is kept if EM from there reaches a higher objective.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.config import CONFIG
+from hidag.em.em import append_run, run_em
+from hidag.initialization.start_points import spread_law
+from hidag.latent.laws import factorise_counts
+from hidag.measurement.parameters import MeasurementParameters, order_all_levels
+from hidag.strategy.problem import NetworkEstimate, SearchProblem
+from hidag.strategy.structural_em import Candidate, structural_em
+
+Array = NDArray[np.float64]
+
+
+def move_levels(
+    items: MeasurementParameters, law: Array
+) -> Iterator[tuple[MeasurementParameters, Array]]:
+    """Yield items and laws (S,) with two levels of a latent merged and another one split.
+
+    Parameters
+    ----------
+    items : MeasurementParameters
+        With main effects only.
+    law : ndarray, shape (S,)
+    """
+    terms = items.terms
+    orders = order_all_levels(items)
+    ordered = items.relevelled(orders)
+    cube = law.reshape(terms.levels)[np.ix_(*orders)]
+    for k, n_levels in enumerate(terms.levels):
+        columns = np.flatnonzero(terms.main_latents == k)
+        steps = ordered.loadings[:, columns]
+        values = np.hstack([np.zeros((items.n_items, 1)), np.cumsum(steps, axis=1)])
+        shares = np.moveaxis(cube, k, 0)
+        mass = shares.reshape(n_levels, -1).sum(axis=1)
+        reach = CONFIG.levels.split_reach * values[:, -1] / (n_levels - 1)
+        for merged in range(n_levels - 1):
+            pair = [merged, merged + 1]
+            weight = mass[pair] / max(mass[pair].sum(), 1e-300)
+            for split in set(range(n_levels)) - set(pair):
+                fresh: list[tuple[Array, Array]] = []
+                for level in range(n_levels):
+                    if level == merged:
+                        fresh.append((values[:, pair] @ weight, shares[pair].sum(axis=0)))
+                    elif level == split:
+                        half = 0.5 * shares[level]
+                        fresh.append((values[:, level] - reach, half))
+                        fresh.append((values[:, level] + reach, half))
+                    elif level != merged + 1:
+                        fresh.append((values[:, level], shares[level]))
+                effects = np.stack([value for value, _ in fresh], axis=1)
+                loadings = ordered.loadings.copy()
+                loadings[:, columns] = np.diff(effects, axis=1)
+                moved = replace(
+                    ordered, intercept=ordered.intercept + effects[:, 0], loadings=loadings
+                )
+                if moved.in_range().all():
+                    joint = np.moveaxis(np.stack([part for _, part in fresh]), 0, k)
+                    yield moved, spread_law(joint.ravel())
+
+
+def with_level_moves(
+    network: NetworkEstimate, first: Candidate, problem: SearchProblem
+) -> NetworkEstimate:
+    """Return the estimate after the level moves that raise its objective.
+
+    Parameters
+    ----------
+    network : NetworkEstimate
+        On all rows; unchanged with two levels or with interactions.
+    first : Candidate
+        The candidate that it started from.
+    problem : SearchProblem
+    """
+    config, space = CONFIG.levels, problem.space
+    for _ in range(config.max_rounds):
+        now = network.estimate
+        if max(space.levels) == 2 or now.parameters.terms.interactions:
+            break
+        law_step = partial(factorise_counts, parents=network.parents, space=space)
+        same = replace(problem, penalty=network.penalty)
+        brief = replace(
+            same, schedule=replace(problem.schedule, max_iter=config.steps_of_move, tolerance=0.0)
+        )
+        tried = [
+            run_em(brief, items, law_step(law), law_step=law_step)
+            for items, law in move_levels(now.parameters, now.probabilities)
+        ]
+        if not tried:
+            break
+        ahead = max(tried, key=lambda one: one.objective)
+        found = run_em(same, ahead.parameters, ahead.probabilities, law_step=law_step)
+        if found.objective <= now.objective + config.min_gain:
+            break
+        moved = append_run(append_run(now, ahead), found)
+        network = structural_em(problem, replace(first, estimate=moved, parents=network.parents))
+    return network
