@@ -63,8 +63,9 @@ def plot_effects(effects: AverageEffects, ax: Axes | None = None) -> Axes:
         if written and max(abs(low[c, e]), abs(high[c, e])) > _NEGLIGIBLE:
             a, b = f"{low[c, e]:.2f}", f"{high[c, e]:.2f}"
             # The background of the text interrupts the hatching.
-            background = {"facecolor": image.to_rgba(middle[c, e]), "edgecolor": "none", "pad": 1.5}
-            color = style.PAPER if abs(middle[c, e]) > 0.6 * largest else style.INK
+            shade = image.to_rgba(middle[c, e])
+            background = {"facecolor": shade, "edgecolor": "none", "pad": 1.5}
+            color = frame.text_color(shade)
             text, size = a if a == b else f"{a} to\n{b}", style.SMALL_FONT_SIZE - 1.0
             frame.write_centred(ax, e, c, text, size, color=color, bbox=background, zorder=4)
     ranges = np.argwhere(high - low > _NEGLIGIBLE).tolist()

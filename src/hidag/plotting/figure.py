@@ -31,6 +31,8 @@ _WHOLE_FIGURE = (0.0, 0.0, 1.0, 1.0)
 CHARACTER_WIDTH = 0.62
 #: Points.
 _MAX_COLORBAR_LENGTH, _LINE_HEIGHT = 240.0, style.SMALL_FONT_SIZE + 2.0
+#: Luminance of a background on which dark and light text have the same contrast.
+_MIDDLE_LUMINANCE = 0.22
 #: Characters in a line of the label of a short colour bar.
 _MIN_LABEL_LENGTH = 24
 
@@ -176,6 +178,12 @@ def draw_dots(
     """Draw points without a line."""
     colors: dict[str, Any] = {"markerfacecolor": face, "markeredgecolor": edge or face}
     ax.plot(x, y, **{"linestyle": "none", "marker": "o", "markersize": size, **colors, **options})
+
+
+def text_color(background: NDArray[np.float64]) -> str:
+    """Return the colour, dark or light, with more contrast on an RGB background."""
+    luminance = np.dot((0.2126, 0.7152, 0.0722), np.asarray(background)[:3] ** 2.2)
+    return style.INK if luminance > _MIDDLE_LUMINANCE else style.PAPER
 
 
 def write_centred(ax: Axes, x: float, y: float, text: str, size: float, **options: Any) -> None:

@@ -111,7 +111,7 @@ def plot_q(
     if not is_binary:
         if len(items) <= _MAX_ITEMS_WITH_NUMBERS and len(latents) <= _MAX_LATENTS_WITH_NUMBERS:
             for j, k in np.argwhere(q == 1).tolist():
-                color = style.PAPER if abs(values[j, k]) > 0.55 * limit else style.INK
+                color = frame.text_color(image.to_rgba(values[j, k]))
                 text = format_cell(float(values[j, k]))
                 frame.write_centred(ax, k, j, text, style.SMALL_FONT_SIZE - 0.5, color=color)
         clipped = bool((sizes > limit).any())
