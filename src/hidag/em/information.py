@@ -246,11 +246,8 @@ def log_evidence(
     choice = float(betaln(n_chosen + 1.0, n_optional - n_chosen + 1.0))
     if not values:
         return choice
-    mean, variance = fit_loading_prior(values, blocks)
-    return choice + sum(
-        _log_marginal(value, block, mean, variance)
-        for value, block in zip(values, blocks, strict=True)
-    )
+    prior = fit_loading_prior(values, blocks)
+    return choice + sum(_log_marginal(*own, *prior) for own in zip(values, blocks, strict=True))
 
 
 def fit_loading_prior(values: list[Array], information: list[Array]) -> tuple[float, float]:

@@ -128,15 +128,13 @@ class ItemLayout:
         largest = CONFIG.network_em.max_item_states
         if sizes.max(initial=0) > largest:
             j = int(sizes.argmax())
+            size = {"n_latents": int(support[j].sum()), "n_states": float(sizes[j])}
             raise SettingError(
                 "too-many-item-states",
                 "item {item} loads on {n_latents} latents with {n_states:.0f} joint states; at "
                 "most {largest} can be tabulated",
+                {"item": int(columns.item[j]), **size, "largest": largest},
                 advice=Advice("sparser-q", "set some entries of its row of Q to 0"),
-                item=int(columns.item[j]),
-                n_latents=int(support[j].sum()),
-                n_states=float(sizes[j]),
-                largest=largest,
             )
         strides = np.cumprod(np.hstack([np.ones((len(support), 1), int), growth[:, :-1]]), axis=1)
         of_item = [np.flatnonzero(row) for row in support]

@@ -192,13 +192,8 @@ def adapt_penalty(
 
 def _derivatives(estimate: Estimate, problem: Problem) -> tuple[Array, Array]:
     """Return observed-data scores (J, P) and the empirical information (J, P, P), invertible."""
-    gradient, information = observed_information(
-        estimate.parameters,
-        estimate.probabilities,
-        estimate.statistics,
-        problem.data,
-        problem.basis,
-    )
+    point = estimate.parameters, estimate.probabilities, estimate.statistics
+    gradient, information = observed_information(*point, problem.data, problem.basis)
     diagonal = np.arange(information.shape[1])
     information[:, diagonal, diagonal] *= 1.0 + CONFIG.support.relative_ridge
     information[:, diagonal, diagonal] += CONFIG.support.absolute_ridge
@@ -224,10 +219,8 @@ def _propose(
     for j in range(len(beta)):
         start = beta[j, 1:] != 0
         whole = start | np.isin(groups, terms.main_latents[start[: terms.n_main]])
-        strength = problem.penalty.strength
-        found = select_subset(
-            linear[j], information[j], problem.allowed[j, 1:], whole, strength, moves
-        )
+        own, strength = problem.allowed[j, 1:], problem.penalty.strength
+        found = select_subset(linear[j], information[j], own, whole, strength, moves)
         if not same_model(found[1:] != 0, start, terms):
             reach = CONFIG.support.max_step * scale[j]
             out[j] = np.where(found != 0, np.clip(found, beta[j] - reach, beta[j] + reach), 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -114,12 +114,11 @@ def chosen_penalty(
     for setting, given in (("penalty_strength", strength), ("penalty_threshold", threshold)):
         if given is not None and not isinstance(given, Real):
             raise invalid_setting(setting, "a number or None", given)
-    standard = default_penalty(name, n_samples, n_latents)
-    chosen = Penalty(
-        standard.name,
-        standard.strength if strength is None else float(strength),
-        standard.threshold if threshold is None else float(threshold),
-    )
+    chosen = default_penalty(name, n_samples, n_latents)
+    if strength is not None:
+        chosen = replace(chosen, strength=float(strength))
+    if threshold is not None:
+        chosen = replace(chosen, threshold=float(threshold))
     if not 0 <= chosen.strength < np.inf:
         raise invalid_setting("penalty_strength", "a finite number >= 0", chosen.strength)
     if not 0 < chosen.threshold < np.inf:
@@ -270,11 +269,6 @@ class FitTask:
         """Responses of the items; a nominal item has several."""
         return Responses.of(self.families.families)
 
-    @property
-    def enough_items(self) -> bool:
-        """Whether the number of items satisfies the necessary condition for identifiability."""
-        return self.table.n_items >= min_items(self.n_latents)
-
 
 def min_items(n_latents: int) -> int:
     """Return the number of items that K latents need: two blocks of K, and one more."""
@@ -336,34 +330,28 @@ def _check_number(n_latents: int, n_items: int) -> None:
     """Raise if there are more latents than items, warn if they cannot be identified."""
     items, fewer = plural(n_items, "item"), (n_items - 1) // 2
     if n_latents > n_items:
+        advice = "add items: even one latent needs {least} items to be identified"
         raise SettingError(
             "more-latents-than-items",
             "{n_latents} is more than the {items} of the table, and each latent needs at least one "
             "item of its own",
-            advice="use at most {most}, which {items} can identify"
-            if fewer
-            else "add items: even one latent needs {least} items to be identified",
+            {"items": items, "most": Setting("n_latents", fewer), "least": min_items(1)},
             n_latents=Setting("n_latents", n_latents),
-            items=items,
-            most=Setting("n_latents", fewer),
-            least=min_items(1),
+            advice="use at most {most}, which {items} can identify" if fewer else advice,
         )
     if n_items < min_items(n_latents):
-        warnings.warn(
-            IdentifiabilityWarning(
-                "too-few-items",
+        sentence = "{latents} cannot be identified from {items}: at least {least} are needed"
+        if n_latents > 1:
+            sentence = (
                 "{latents} cannot be identified from {items}: two blocks of {n_latents} items that "
                 "each measure every latent and at least one more item are needed, {least} in all"
-                if n_latents > 1
-                else "{latents} cannot be identified from {items}: at least {least} are needed",
-                advice="use fewer latents or add items" if fewer else "add items",
-                latents=plural(n_latents, "latent"),
-                items=items,
-                n_latents=n_latents,
-                least=min_items(n_latents),
-            ),
-            stacklevel=_STACK,
+            )
+        size = {"latents": plural(n_latents, "latent"), "n_latents": n_latents, "items": items}
+        advice = "use fewer latents or add items" if fewer else "add items"
+        warning = IdentifiabilityWarning(
+            "too-few-items", sentence, size, least=min_items(n_latents), advice=advice
         )
+        warnings.warn(warning, stacklevel=_STACK)
 
 
 def _warn_of_unnamed_latents(
@@ -385,18 +373,16 @@ def _warn_of_unnamed_latents(
         named &= (q_spec.entries < 0).all(axis=0)
     if named.any():
         name = names[int(np.flatnonzero(named)[0])]
-        warnings.warn(
-            KnowledgeWarning(
-                "knowledge-without-q",
-                "the prior knowledge names the latent {name}, but without a Q-matrix the fit "
-                "orders the latents by the strength of their loadings, and the knowledge applies "
-                "to whichever latent is called {name}",
-                {"name": name, "q_matrix": Setting("q_matrix")},
-                advice="fit without it, inspect the estimated Q, and give {q_matrix} with names "
-                "for its latents",
-            ),
-            stacklevel=_STACK,
+        warning = KnowledgeWarning(
+            "knowledge-without-q",
+            "the prior knowledge names the latent {name}, but without a Q-matrix the fit orders "
+            "the latents by the strength of their loadings, and the knowledge applies to "
+            "whichever latent is called {name}",
+            {"name": name, "q_matrix": Setting("q_matrix")},
+            advice="fit without it, inspect the estimated Q, and give {q_matrix} with names for "
+            "its latents",
         )
+        warnings.warn(warning, stacklevel=_STACK)
 
 
 def _check_stages(settings: Mapping[str, Any], n_samples: int) -> None:

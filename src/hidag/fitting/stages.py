@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ from hidag.fitting.number_of_latents import (
     independent_fit,
     number_from_settings,
 )
-from hidag.fitting.settings import FitTask, GraphSettings, effective_share, plain_value
+from hidag.fitting.settings import FitTask, GraphSettings, effective_share, min_items, plain_value
 from hidag.formatting import plural
 from hidag.latent.counts import LatentCounts, resample, resample_size
 from hidag.latent.laws import LatentLaw
@@ -104,25 +105,25 @@ def run_stages(
     given = task.graph.knowledge
     rows = task.responses.expand(task.counted.values)
     with threadpool_limits(limits=1, user_api="blas"):
-        measured = estimate_measurement(
-            rows,
-            task.responses.families,
-            replace(task.measurement, progress=progress),
-            weights=task.weights,
-            start=begin,
-        )
+        chosen, families = replace(task.measurement, progress=progress), task.responses.families
+        measured = estimate_measurement(rows, families, chosen, weights=task.weights, start=begin)
         known = given if map_knowledge is None else map_knowledge(measured)
         if known is not given:
             settings = {**settings, "knowledge": plain_value(known)}
         found = learn_graph(measured, task.latent_names, replace(task.graph, knowledge=known))
-        overdispersed = _overdispersed(task, rows, measured, found)
+        # The test needs the effective sample size of unequal weights.
+        weights = None if task.weights is None else scale_to_effective_size(task.weights)
+        seed, n_threads = task.graph.seed, task.measurement.n_threads
+        dispersion = count_dispersion(
+            measured.parameters, found.law, rows, weights, seed=seed, n_threads=n_threads
+        )
     # Dispersions of sampled estimates have other bounds.
     sampled = measured.record.method == "saem"
     at_bound = at_dispersion_floor(measured.parameters, rows, task.weights, sampled=sampled)
     names = task.responses.names(task.table.names)
     result = replace(
         _result(task, settings, measured, found),
-        overdispersed=overdispersed,
+        overdispersed=overdispersed_items(dispersion, names),
         noiseless=noiseless_items(measured.parameters, at_bound, names),
     )
     result = with_knowledge_cost(result, found.knowledge_cost, measured.record.hierarchy_loss)
@@ -132,14 +133,13 @@ def run_stages(
         warnings.warn(KnowledgeWarning.of(message), stacklevel=_STACK - 1)
     warn_if(overdispersion_message(result), MisfitWarning, stacklevel=_STACK - 1)
     warn_if(noiseless_message(result), IdentifiabilityWarning, stacklevel=_STACK - 1)
+    certificate = None
+    # Otherwise the user was warned about too few items before the fit.
+    if task.table.n_items >= min_items(task.n_latents):
+        certificate = result.identifiability
+    needs, ratio, one_start = _needs(task, result), found.information_ratio, result.n_finished == 1
     warn_of_weak_evidence(
-        measured.parameters,
-        task.latent_names,
-        _needs(task, result),
-        found.information_ratio,
-        # The user was warned about too few items before the fit.
-        result.identifiability if task.enough_items else None,
-        one_start=result.n_finished == 1,
+        measured.parameters, task.latent_names, needs, ratio, certificate, one_start=one_start
     )
     return result
 
@@ -147,35 +147,16 @@ def run_stages(
 def _warn_of_nonconvergence(result: FitResult, max_iter: int) -> None:
     # Steps after the starts may converge from a start that is not the best.
     stage = "the starts of Stage I" if result.converged else "Stage I"
-    sampled = result.method == "saem"
-    warnings.warn(
-        ConvergenceWarning(
-            "not-converged",
-            "{stage} did not converge in {steps} ({max_iter})",
-            advice=Advice(
-                "raise-iterations",
-                "increase {iterations}" if sampled else "increase {iterations} or {tolerance}",
-                {"iterations": Setting("max_iter"), "tolerance": Setting("tol")},
-            ),
-            stage=stage,
-            steps=plural(max_iter, "iteration"),
-            max_iter=Setting("max_iter", max_iter),
-        ),
-        stacklevel=_STACK,
+    sentence = "increase {iterations}" + " or {tolerance}" * (result.method != "saem")
+    settings = {"iterations": Setting("max_iter"), "tolerance": Setting("tol")}
+    warning = ConvergenceWarning(
+        "not-converged",
+        "{stage} did not converge in {steps} ({max_iter})",
+        {"stage": stage, "steps": plural(max_iter, "iteration")},
+        max_iter=Setting("max_iter", max_iter),
+        advice=Advice("raise-iterations", sentence, settings),
     )
-
-
-def _overdispersed(
-    task: FitTask, rows: NDArray[np.float64], measured: Measurement, found: LearnedGraph
-) -> dict[str, float]:
-    """Return the variance ratios of Poisson items with more variance than that, by name."""
-    # The test needs the effective sample size of unequal weights.
-    weights = None if task.weights is None else scale_to_effective_size(task.weights)
-    n_threads = task.measurement.n_threads
-    dispersion = count_dispersion(
-        measured.parameters, found.law, rows, weights, seed=task.graph.seed, n_threads=n_threads
-    )
-    return overdispersed_items(dispersion, task.responses.names(task.table.names))
+    warnings.warn(warning, stacklevel=_STACK)
 
 
 def _needs(task: FitTask, result: FitResult) -> Needs:
@@ -339,16 +320,8 @@ def _search(
         if use_likelihood_search(observed, n_rows / observed.data.n_counted):
             confirmed = search_by_likelihood(found, observed, made, knowledge)
         else:
-            confirmed = confirm_edges(
-                found,
-                run,
-                knowledge,
-                observed,
-                made,
-                n_rows=n_rows,
-                n_scored=counts.total,
-                max_tests=max_tests,
-            )
+            test = partial(confirm_edges, n_rows=n_rows, n_scored=counts.total, max_tests=max_tests)
+            confirmed = test(found, run, knowledge, observed, made)
     if knowledge is None:
         return confirmed
     # The cost on observed data needs at least two fitted laws; otherwise counts are used.

@@ -11,13 +11,6 @@ from hidag.identifiability.design import Finding
 from hidag.identifiability.information import InformationRank, ResponseModel, information_rank
 
 __all__ = [
-    "Blocks",
-    "Certificate",
-    "Finding",
-    "FittedItems",
-    "InformationRank",
-    "ResponseModel",
-    "certify_fit",
-    "check_identifiability",
-    "information_rank",
-]
+    "Blocks", "Certificate", "Finding", "FittedItems", "InformationRank", "ResponseModel",
+    "certify_fit", "check_identifiability", "information_rank",
+]  # fmt: skip

@@ -163,14 +163,6 @@ def nonmonotone_steps(tables: Sequence[Array], q: Bools) -> list[tuple[int, int]
     ]
 
 
-def loading_sums(tables: Sequence[Array], q: Bools) -> Array:
-    """Return the sum over items of each latent's main effects, shape (K,) (Assumption 1'(b))."""
-    out = np.zeros(q.shape[1])
-    for _, k, by_level in _levels_of_latents(tables, q):
-        out[k] += by_level[1, 0] - by_level[0, 0]
-    return out
-
-
 def items_with_ties(tables: Sequence[Array]) -> Ints:
     """Return items with equal predictors for different combinations of their latents."""
     bad = []
@@ -241,7 +233,10 @@ def _positive_loading_sums(design: MeasurementDesign, fitted: FittedModel | None
             "the loadings of every latent must have a positive sum, which fixes its polarity; this "
             "depends on coefficients, not on Q"
         )
-    names = design.latents(np.flatnonzero(~(loading_sums(fitted.tables, design.q) > 0)))
+    sums = np.zeros(len(design.latent_names))
+    for _, k, by_level in _levels_of_latents(fitted.tables, design.q):
+        sums[k] += by_level[1, 0] - by_level[0, 0]
+    names = design.latents(np.flatnonzero(~(sums > 0)))
     if not names:
         return condition.holds("the loadings of every latent have a positive sum")
     return condition.fails(

@@ -99,33 +99,18 @@ MOST_LISTED_STATES = 1 << 13
 class Certificate:
     """Identifiability of a Q-matrix or a fit.
 
-    Attributes
-    ----------
-    strict : bool or None
-        True: the distribution of the data determines every admissible parameter, up to the order of
-        the latents. False: every theorem that could apply has a condition that fails. None: it
-        depends on arguments that were not given (coefficients, families).
-    generic : bool or None
-        The same for all parameters except a set of measure zero. Strict implies generic.
-    findings : tuple of Finding
-        One per condition.
-    blocks : Blocks or None
-        Rows of Q that satisfy the block condition.
-    additions : tuple of tuple of str
-        New items that would give generic identifiability, each by the latents it loads on; empty if
-        none is needed.
-    fewest : bool
-        Whether no smaller number of new items suffices.
-    design : MeasurementDesign
-        The design that was checked.
+    ``strict`` is True if the distribution of the data determines every admissible parameter, up to
+    the order of the latents; False if every theorem that could apply has a condition that fails;
+    None if it depends on arguments that were not given (coefficients, families). ``generic`` is the
+    same for all parameters except a set of measure zero. Strict implies generic.
     """
 
     strict: bool | None
     generic: bool | None
-    findings: tuple[Finding, ...]
-    blocks: Blocks | None
-    additions: tuple[tuple[str, ...], ...]
-    fewest: bool
+    findings: tuple[Finding, ...]  # one per condition
+    blocks: Blocks | None  # rows of Q that satisfy the block condition
+    additions: tuple[tuple[str, ...], ...]  # new items for a generic guarantee, by their latents
+    fewest: bool  # whether no smaller number of new items suffices
     design: MeasurementDesign
 
     def finding(self, name: str) -> Finding:
@@ -294,7 +279,7 @@ def verdict_sentences(certificate: Certificate) -> list[tuple[str, str]]:
     """Return the verdicts as pairs of a head, such as "generic: ", and sentences."""
     design = certificate.design
     given = "given the assumptions marked ? below"
-    generic = strict = ""
+    generic, strict = _because(certificate, "generic"), _because(certificate, "strict")
     if certificate.generic:
         generic = (
             f"guaranteed ({_theorem_applied(certificate)}), {given}. The data determine all "
@@ -307,8 +292,6 @@ def verdict_sentences(certificate: Certificate) -> list[tuple[str, str]]:
         )
     elif certificate.strict is None and not design.binary:
         strict = "the paper has no theorem for latents with more than two levels."
-    generic = generic or _because(certificate, "generic")
-    strict = strict or _because(certificate, "strict")
     notes = []
     if certificate.generic and design.truncated and not (design.binary and design.main_effects):
         notes.append(
@@ -384,14 +367,9 @@ def _finding_lines(found: Finding) -> list[str]:
 
 
 def _wrap(head: str, text: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=head,
-        subsequent_indent=" " * len(head) if len(head) < 12 else "    ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    indent = " " * len(head) if len(head) < 12 else "    "
+    whole: Mapping[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+    return textwrap.wrap(text, _WIDTH, initial_indent=head, subsequent_indent=indent, **whole)
 
 
 @dataclass(frozen=True, eq=False)
@@ -421,23 +399,16 @@ def certify_fit(
 
     Parameters
     ----------
-    q_matrix : array-like or data frame, shape (J, K)
-        Ones and zeros.
+    q_matrix, effects, levels, families
+        As in `check_identifiability`.
     items : FittedItems, or array-like, shape (J, S)
         Fitted items, or their linear predictors alone.
     probabilities : array-like, shape (S,)
         Latent distribution over joint states.
-    effects, levels, families
-        As in `check_identifiability`.
     information : bool, default=True
         Whether to compute the rank of the information, which needs the families.
     random_state : int
         Seed of the responses from which the rank is computed if they cannot be listed.
-
-    Raises
-    ------
-    DataError
-        If shapes do not agree, or a predictor depends on a latent for which Q is 0.
     """
     design = read_design(q_matrix, effects=effects, levels=levels, families=families)
     if not isinstance(items, FittedItems):
@@ -474,11 +445,8 @@ def _read_parameters(
         raise DataError(
             "wrong-shape",
             "eta must have shape {expected} (items, joint states) and probabilities {states}, got "
-            "{eta} and {probabilities}",
-            expected=expected,
-            states=expected[1:],
-            eta=table.shape,
-            probabilities=law.shape,
+            "{eta} and {law}",
+            {"expected": expected, "states": expected[1:], "eta": table.shape, "law": law.shape},
         )
     if not np.isfinite(table).all() or not (law >= 0).all() or abs(law.sum() - 1) > _RELATIVE:
         raise DataError(
@@ -500,12 +468,10 @@ def _read_parameters(
                 {"item": design.item_names[wrong[0]], "latent": name},
                 advice="use the Q-matrix of the same fit",
             )
-    return FittedModel(
-        item_tables(table, design.q, design.levels),
-        SaturatedLaw(space, law),
-        table,
-        *(None if a is None else np.asarray(a, float) for a in (items.dispersion, items.cutpoints)),
-    )
+    others = (items.dispersion, items.cutpoints)
+    own = (None if a is None else np.asarray(a, dtype=np.float64) for a in others)
+    tables = item_tables(table, design.q, design.levels)
+    return FittedModel(tables, SaturatedLaw(space, law), table, *own)
 
 
 def _tables_of_parameters(

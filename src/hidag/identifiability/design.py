@@ -176,16 +176,13 @@ def _check_q(
         row, column = (int(i) for i in np.argwhere(invalid)[0])
         value = values[row, column]
         free = bool(np.isnan(value) or value == -1)
+        entry = {"item": items[row], "latent": latents[column], "total": values.size}
         raise DataError(
             "free-q-entry" if free else "invalid-q-entry",
             "identifiability is checked for a Q-matrix of ones and zeros, but the entry of item "
             "{item!r} for latent {latent!r} is {value} ({count} of {total} entries)",
+            {**entry, "value": "to be estimated" if free else f"{value:g}", "count": invalid.sum()},
             advice=_Q_ENTRY_ADVICE[free],
-            item=items[row],
-            latent=latents[column],
-            value="to be estimated" if free else f"{value:g}",
-            count=np.count_nonzero(invalid),
-            total=values.size,
         )
     q = values == 1.0
     q.setflags(write=False)
@@ -214,12 +211,10 @@ def _read_families(
         if missing:
             raise SettingError(
                 "missing-family",
-                "{setting} must name a family for every item, but item {item!r} has none ({count} "
-                "of {total} items)",
-                setting=Setting("families"),
+                "{setting} must name a family for every item, but item {item!r} has none "
+                "({count} of {total} items)",
+                {"setting": Setting("families"), "count": len(missing), "total": len(items)},
                 item=missing[0],
-                count=len(missing),
-                total=len(items),
             )
         families = [str(families[name]) for name in items]
     given = tuple(families)

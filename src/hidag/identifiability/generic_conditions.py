@@ -74,9 +74,10 @@ def block_condition(design: MeasurementDesign) -> tuple[Finding, BlockSearch]:
         for n, names in sorted(by_number.items())
     ]
     blocks = f"two disjoint blocks Q1 and Q2 with {join_names(sizes)} in each"
-    found = search.blocks
-    if found is not None:
-        parts = zip(design.latent_names, found.first, found.second, found.third, strict=True)
+    blocks_found = search.blocks
+    if blocks_found is not None:
+        members = (blocks_found.first, blocks_found.second, blocks_found.third)
+        parts = zip(design.latent_names, *members, strict=True)
         witness = {
             name: {"first": design.items(a), "second": design.items(b), "outside": items[c]}
             for name, a, b, c in parts
@@ -90,23 +91,16 @@ def block_condition(design: MeasurementDesign) -> tuple[Finding, BlockSearch]:
     reasons = [_describe_shortage(design, one) for one in shortages[:MAX_LISTED]]
     if len(shortages) > MAX_LISTED:
         reasons.append(f"{len(shortages) - MAX_LISTED} more groups of latents have too few items")
-    proof = {
-        "violating": [
-            {
-                "latents": design.latents(one.latents),
-                "items": design.items(one.items),
-                "needed": one.needed,
-                "kind": one.kind,
-            }
-            for one in shortages
-        ]
-    }
+    proof = []
+    for one in shortages:
+        found = {"latents": design.latents(one.latents), "items": design.items(one.items)}
+        proof.append({**found, "needed": one.needed, "kind": one.kind})
     new = [design.latents(np.flatnonzero(row)) for row in block_additions(search)]
     sentence = (
         f"the Q-matrix must contain {blocks}, and another item (Q3) for every latent, but "
         + "; ".join(reasons)
     )
-    return condition.fails(sentence, proof, describe_additions(new)), search
+    return condition.fails(sentence, {"violating": proof}, describe_additions(new)), search
 
 
 def _describe_shortage(design: MeasurementDesign, shortage: Shortage) -> str:
@@ -158,9 +152,9 @@ def subset_condition(design: MeasurementDesign) -> Finding:
     outer, inner = named[0]
     advice = f"add an item that loads on {inner} but not on {outer}"
     advice += ", and likewise for the other pairs" * (len(pairs) > 1)
+    advice *= needed
     if not needed:
         consequence = "with main effects and binary latents this is allowed (Corollary 2)"
-        advice = ""
     elif proven:
         consequence = (
             f"exchanging the levels of {inner} where {outer} is 0 gives other parameters with the "

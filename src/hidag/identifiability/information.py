@@ -232,13 +232,9 @@ def information_rank(
         max(MIN_DRAWS, DRAWS_PER_PARAMETER * n), random_state
     )
     if len(rows) * max(n, n_states) > MAX_SCORE_ENTRIES:
-        raise SettingError(
-            "information-too-large",
-            "the information of {n} parameters over {n_states} joint states is too large to "
-            "compute",
-            {"n": n, "n_states": n_states},
-            advice="check a smaller model",
-        )
+        sentence = "the information of {n} parameters in {n_states} states is too large to compute"
+        size = {"n": n, "n_states": n_states}
+        raise SettingError("information-too-large", sentence, size, advice="check a smaller model")
     score = model.scores(rows, designs)
     score *= np.sqrt(weights)[:, None]
     scale = np.sqrt((score**2).sum(axis=0))
@@ -247,14 +243,9 @@ def information_rank(
     _, values, right = svd(triangle, full_matrices=True)
     values = np.concatenate([values, np.zeros(n - len(values))])
     rank = int((values > FLAT * values[0]).sum())
-    return InformationRank(
-        n_parameters=n,
-        rank=rank,
-        flat=_sparse_directions(right[rank:] / scale, parameter_names),
-        weakest=float(values[rank - 1] / values[0]) if rank else 0.0,
-        n_patterns=len(rows),
-        exact=exact,
-    )
+    flat = _sparse_directions(right[rank:] / scale, parameter_names)
+    weakest = float(values[rank - 1] / values[0]) if rank else 0.0
+    return InformationRank(n, rank, flat, weakest, len(rows), exact)
 
 
 def _sparse_directions(null: Array, names: Sequence[str]) -> tuple[FlatDirection, ...]:

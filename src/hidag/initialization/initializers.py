@@ -387,71 +387,35 @@ def generators_of(seed: int, n_starts: int) -> list[np.random.Generator]:
     ]
 
 
-def _anchored(
-    data: WorkingData,
-    space: StateSpace,
-    basis: Basis,
-    q_entries: NDArray[np.int8],
-    index: int,
-    generator: np.random.Generator,
-) -> StartPoint | None:
-    """Return a start by anchor items if start ``index`` is of that kind, otherwise None.
-
-    The second start is. If latents differ in their numbers of levels, so is every other one after
-    it, each with another random assignment of levels to factors.
-    """
-    uneven = len(set(space.levels)) > 1
-    if index != 1 and not (uneven and index % 2 == 1):
-        return None
-    rng = None if index == 1 else generator
-    found = rotated_factors(data, q_entries, space.levels, rng=rng, to_anchors=True)
-    if found is None:
-        return None
-    return _from_factors(data, space, basis, found, "factors, by anchors")
-
-
-def saturated_start_points(
-    data: WorkingData,
-    space: StateSpace,
-    basis: Basis,
-    q_entries: NDArray[np.int8],
-    generators: list[np.random.Generator],
-) -> list[StartPoint]:
-    """Return start points for SAEM under a saturated law: spectral scores and anchors."""
-    centred = predictors(data, space.n_latents)
-    points = []
-    for index, generator in enumerate(generators):
-        point = _anchored(data, space, basis, q_entries, index, generator)
-        if point is None:
-            rng = None if index == 0 else generator
-            point = spectral_start(data, space, basis, q_entries, centred, rng=rng)
-        points.append(point)
-    return points
-
-
 def start_points(
     data: WorkingData,
     space: StateSpace,
     basis: Basis,
     q_entries: NDArray[np.int8],
     generators: list[np.random.Generator],
+    *,
+    with_factors: bool = True,
 ) -> Iterator[StartPoint]:
-    """Yield start points: rotated common factors, anchor items, and spectral scores.
+    """Yield start points: spectral scores, anchor items, and rotated common factors.
 
-    Spectral scores come first unless most items are binary. The second start is of another kind
-    than the first: if the two agree, further ones would too.
+    Scores come first unless most items are binary. The second start is by anchors, of another kind
+    than the first: if the two agree, further ones would too. If latents differ in their numbers of
+    levels, so is every other one after it, each with another random assignment of levels to
+    factors. SAEM under a saturated law uses no common factors.
     """
-    binary = mostly_binary(data)
+    binary, uneven = mostly_binary(data), len(set(space.levels)) > 1
     centred = predictors(data, space.n_latents)
     n_factors = 0
     for index, generator in enumerate(generators):
-        anchored = _anchored(data, space, basis, q_entries, index, generator)
-        if anchored is not None:
-            yield anchored
-            continue
-        rng = generator if index > 2 else None
+        if index == 1 or (uneven and index % 2 == 1):
+            rng = None if index == 1 else generator
+            found = rotated_factors(data, q_entries, space.levels, rng=rng, to_anchors=True)
+            if found is not None:
+                yield _from_factors(data, space, basis, found, "factors, by anchors")
+                continue
+        rng = generator if index > (2 if with_factors else 0) else None
         # Scores of binary items are noisy, but differ in kind from the other starts.
-        if index == 2 if binary else index % 2 == 0:
+        if not with_factors or (index == 2 if binary else index % 2 == 0):
             yield spectral_start(data, space, basis, q_entries, centred, rng=rng)
         else:
             # Starts differ in the initial rotation and in the share of loadings.

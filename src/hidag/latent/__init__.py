@@ -5,13 +5,6 @@ from hidag.latent.laws import LatentLaw, NetworkLaw, Parents, SaturatedLaw
 from hidag.latent.state_space import StateSpace
 
 __all__ = [
-    "LatentCounts",
-    "LatentLaw",
-    "NetworkLaw",
-    "Parents",
-    "SaturatedLaw",
-    "StateSpace",
-    "expected_counts",
-    "resample",
-    "resample_size",
-]
+    "LatentCounts", "LatentLaw", "NetworkLaw", "Parents", "SaturatedLaw", "StateSpace",
+    "expected_counts", "resample", "resample_size",
+]  # fmt: skip

@@ -81,19 +81,12 @@ class SaturatedLaw:
     def __post_init__(self) -> None:
         p = _frozen(self.probabilities)
         if p.shape != (self.space.n_states,):
-            raise DataError(
-                "wrong-shape",
-                "{n_latents} latents have {n_states} joint states, got an array of shape {shape}",
-                n_latents=self.space.n_latents,
-                n_states=self.space.n_states,
-                shape=p.shape,
-            )
+            size = {"n_latents": self.space.n_latents, "n_states": self.space.n_states}
+            sentence = "{n_latents} latents have {n_states} joint states, got shape {shape}"
+            raise DataError("wrong-shape", sentence, size, shape=p.shape)
         if not np.all(p >= 0) or abs(float(p.sum()) - 1.0) > 1e-8:
-            raise DataError(
-                "not-a-distribution",
-                "probabilities must be >= 0 and sum to 1, they sum to {total:.6g}",
-                total=p.sum(),
-            )
+            sentence = "probabilities must be >= 0 and sum to 1, they sum to {total:.6g}"
+            raise DataError("not-a-distribution", sentence, total=p.sum())
         object.__setattr__(self, "probabilities", p)
 
     def marginals(self) -> NDArray[np.float64]:
@@ -124,14 +117,11 @@ class NetworkLaw:
     def __post_init__(self) -> None:
         levels = self.space.levels
         if len(self.parents) != len(levels) or len(self.tables) != len(levels):
-            raise GraphError(
-                "wrong-shape",
-                "{n_latents} latents need as many parent sets and tables, got {n_sets} and "
-                "{n_tables}",
-                n_latents=len(levels),
-                n_sets=len(self.parents),
-                n_tables=len(self.tables),
+            sentence = (
+                "{n} latents need as many parent sets and tables, got {n_sets} and {n_tables}"
             )
+            sizes = {"n": len(levels), "n_sets": len(self.parents), "n_tables": len(self.tables)}
+            raise GraphError("wrong-shape", sentence, sizes)
         object.__setattr__(self, "tables", tuple(_frozen(t) for t in self.tables))
         for k, table in enumerate(self.tables):
             shape = (*(levels[a] for a in self.parents[k]), levels[k])

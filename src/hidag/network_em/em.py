@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,9 +65,9 @@ def run_network_m_step(
     Each item is regressed on its own latents; loadings outside the support become zero. Only the
     data's sums per item are used.
     """
-    intercept = parameters.intercept.copy()
+    by_item = ("intercept", "dispersion", "cutpoints")
+    new: dict[str, Any] = {name: np.array(getattr(parameters, name)) for name in by_item}
     loadings = np.zeros_like(parameters.loadings)
-    dispersion, cutpoints = parameters.dispersion.copy(), parameters.cutpoints.copy()
     for group in layout.groups:
         items, cells = group.items, group.cells
         n_states, width = group.features.shape
@@ -74,36 +75,22 @@ def run_network_m_step(
         # Tables of an item's further columns follow that of the first.
         columns, places, within = data.columns.listed(items)
         of_columns = cells[places] + n_states * within[:, None]
-        updated = run_m_step(
-            MeasurementParameters(
-                tuple(parameters.families[j] for j in items),
-                parameters.intercept[items],
-                parameters.loadings[items[:, None], group.columns],
-                parameters.dispersion[items],
-                cutpoints=parameters.cutpoints[items],
-            ),
-            Statistics(
-                np.zeros(n_states),
-                statistics.sum_x[of_columns] + mass * data.mean[columns, None],
-                statistics.count[cells] + mass,
-            ),
-            _item_sums(data, items),
-            group.basis,
-            np.full((len(items), 1 + width), FREE, dtype=np.uint8),
-            NO_SPARSITY,
-            n_newton=n_newton,
+        own = MeasurementParameters(
+            tuple(parameters.families[j] for j in items),
+            parameters.intercept[items],
+            parameters.loadings[items[:, None], group.columns],
+            parameters.dispersion[items],
+            cutpoints=parameters.cutpoints[items],
         )
-        intercept[items] = updated.intercept
-        dispersion[items] = updated.dispersion
-        cutpoints[items] = updated.cutpoints
+        sum_x = statistics.sum_x[of_columns] + mass * data.mean[columns, None]
+        sums = Statistics(np.zeros(n_states), sum_x, statistics.count[cells] + mass)
+        free, basis = np.full((len(items), 1 + width), FREE, dtype=np.uint8), group.basis
+        rows = _item_sums(data, items)
+        updated = run_m_step(own, sums, rows, basis, free, NO_SPARSITY, n_newton=n_newton)
+        for name in by_item:
+            new[name][items] = getattr(updated, name)
         loadings[items[:, None], group.columns] = updated.loadings
-    return replace(
-        parameters,
-        intercept=intercept,
-        loadings=loadings,
-        dispersion=dispersion,
-        cutpoints=cutpoints,
-    )
+    return replace(parameters, loadings=loadings, **new)
 
 
 @dataclass(frozen=True)
@@ -177,13 +164,6 @@ def run_network_saem(
     return NetworkEstimate(model.parameters, model.law, np.array(changes), converged)
 
 
-def affordable_iterations(tree: TreePosterior) -> int:
-    """Return how many iterations of EM cost about as much as SAEM before."""
-    n_loadings = sum(len(scope) for scope in tree.items)
-    budget = CONFIG.network_em.cells_per_loading * n_loadings // tree.n_cells
-    return min(CONFIG.network_em.max_iter, budget)
-
-
 def run_network_e_step(
     tree: TreePosterior, data: WorkingData, model: NetworkModel
 ) -> tuple[NetworkStatistics, float]:
@@ -238,7 +218,12 @@ def run_network_em(
     tree = TreePosterior.of(parameters, law, support)
     if tree is None:
         return None
-    n_iter = affordable_iterations(tree) if max_iter is None else max_iter
+    n_iter = max_iter
+    if n_iter is None:
+        # As many as cost about as much as SAEM before.
+        n_loadings = sum(len(scope) for scope in tree.items)
+        affordable = CONFIG.network_em.cells_per_loading * n_loadings // tree.n_cells
+        n_iter = min(CONFIG.network_em.max_iter, affordable)
     if n_iter < 1:
         return None
     least = CONFIG.network_em.remaining_gain if tolerance is None else tolerance

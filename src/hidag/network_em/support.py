@@ -125,11 +125,6 @@ class CandidateLoadings:
     gradient: Array
     information: Array  # (1 + C, 1 + C)
 
-    def z_scores(self) -> Array:
-        """Return |z| of each loading, shape (C,)."""
-        z = loading_z_scores(self.beta[None], self.gradient[None], self.information[None])
-        return np.asarray(z[0])
-
 
 def score_loadings(
     parameters: MeasurementParameters,
@@ -175,7 +170,8 @@ def adapt_network_penalty(
     z = np.zeros((len(candidates), n_terms))
     included = np.zeros(z.shape, dtype=bool)
     for j, item in enumerate(candidates):
-        z[j, item.columns] = item.z_scores()
+        model = item.beta, item.gradient, item.information
+        z[j, item.columns] = loading_z_scores(*(part[None] for part in model))[0]
         included[j, item.columns] = item.beta[1:] != 0
     return adapt_penalty(z, included, penalty, n_samples * n_terms)
 

@@ -14,7 +14,7 @@ from hidag.em.m_step import Basis, allowed_coefficients
 from hidag.em.problem import Schedule
 from hidag.em.saem import run_saem
 from hidag.exceptions import Advice, Setting, SettingError
-from hidag.initialization.initializers import generators_of, saturated_start_points
+from hidag.initialization.initializers import generators_of, start_points
 from hidag.initialization.start_points import StartPoint, confirmatory_start, main_effects_only
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
@@ -269,9 +269,8 @@ def _estimate_by_saturated_saem(problem: SearchProblem, start: StartPoint | None
             for index, rng in enumerate(generators)
         ]
     else:
-        points = saturated_start_points(
-            problem.data, problem.space, problem.basis, problem.q_entries, generators
-        )
+        model = problem.data, problem.space, problem.basis, problem.q_entries
+        points = list(start_points(*model, generators, with_factors=False))
     return estimate_by_saturated_saem(
         problem,
         lambda index, point: run_saem(
