@@ -153,7 +153,8 @@ def _infer_counts(values: Array, distinct: Array, counts: NDArray[np.int64]) -> 
     suggestion = GRADES if top - low == len(distinct) - 1 else REAL
     measured = "a rounded measurement, " if suggestion == REAL else ""
     question = f"{measured}grades of a scale or a count?"
-    if low == 0 and len(distinct) == COUNT_DISTINCT - 1 and _fits_poisson(values):
+    short = low == 0 and len(distinct) == COUNT_DISTINCT - 1 and len(values) >= POISSON_ROWS
+    if short and _passes_poisson_test(values, np.array([values.mean()]), POISSON_LEVEL):
         return Guess(COUNT, f"{span}, consistent with a Poisson distribution", COUNT)
     if len(distinct) < (COUNT_DISTINCT if low == 0 else RATING_DISTINCT):
         return Guess(None, f"{span}: {question}", suggestion)
@@ -191,12 +192,6 @@ def _skewness(values: Array) -> float:
 
 
 # Likelihood-ratio tests of Poisson distributions.
-
-
-def _fits_poisson(values: Array) -> bool:
-    """Return whether a single Poisson distribution fits."""
-    single = np.array([values.mean()])
-    return len(values) >= POISSON_ROWS and _passes_poisson_test(values, single, POISSON_LEVEL)
 
 
 def _fits_poisson_mixture(values: Array) -> bool:

@@ -78,7 +78,7 @@ class GraphFormats(NamedGraph):
 
     def to_dot(self) -> str:
         """Return Graphviz text; undirected edges have the attribute ``dir=none``."""
-        name = {name: _dot_quote(name) for name in self.names}
+        name = {one: '"' + re.sub(r'(["\\])', r"\\\1", one) + '"' for one in self.names}
         lines = [f"  {quoted};" for quoted in name.values()]
         lines += [f"  {name[a]} -> {name[b]};" for a, b in self.directed_edges]
         lines += [f"  {name[a]} -> {name[b]} [dir=none];" for a, b in self.undirected_edges]
@@ -252,12 +252,6 @@ class GraphFormats(NamedGraph):
             graph.edges() if directed is None else directed,
             getattr(graph, "undirected_edges", ()),
         )
-
-
-def _dot_quote(name: str) -> str:
-    """Return a name as a quoted DOT identifier."""
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def _tokenize(text: str) -> list[tuple[str, bool]]:

@@ -130,7 +130,8 @@ class CPDAG(GraphFormats):
     def members(self, limit: int | None = None) -> list[DAG]:
         """Return the member DAGs, at most ``limit``; there may be very many (:meth:`n_members`)."""
         self.to_dag()  # raises if there is none
-        return [DAG(a, self.names) for a in list_members(self._mixed, limit)]
+        found = _orientations(apply_meek_rules(self._mixed.copy()), (1 << self.n_variables) - 1)
+        return [DAG(member.adjacency(), self.names) for member in islice(found, limit)]
 
     def n_members(self) -> int:
         """Return the number of member DAGs."""
@@ -175,12 +176,6 @@ def _orientations(graph: MixedGraph, inside: int) -> Iterator[MixedGraph]:
             branch = current.copy()
             branch.orient(a, b)
             stack.append(apply_meek_rules(branch))
-
-
-def list_members(graph: MixedGraph, limit: int | None) -> list[NDArray[np.int8]]:
-    """Return the adjacency matrices, each (K, K), of at most ``limit`` members."""
-    members = _orientations(apply_meek_rules(graph.copy()), (1 << graph.n) - 1)
-    return [member.adjacency() for member in islice(members, limit)]
 
 
 def _components(neighbours: list[int], inside: int) -> list[int]:

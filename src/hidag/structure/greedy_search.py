@@ -305,7 +305,8 @@ def _cliques(graph: MixedGraph, candidates: int) -> list[int]:
 
 def _deletions(search: ClassSearch, state: SearchState) -> list[Operator]:
     """Return every valid deletion, the smallest loss first; ties by rank."""
-    graph = MixedGraph(*(_to_masks(state.graph[part]) for part in range(3)))
+    parts = ([int.from_bytes(row.tobytes(), "little") for row in part] for part in state.graph[:3])
+    graph = MixedGraph(*parts)
     pairs = [
         (x, y, clique)
         for y in range(search.n_variables)
@@ -345,10 +346,6 @@ def _insertions(search: ClassSearch, state: SearchState) -> list[Operator]:
     limit = min(MAX_FORCED_INSERTIONS_EACH * n, MAX_FORCED_INSERTIONS)
     order = order[np.isfinite(gains[order])][:limit]
     return [(int(x[i]), int(y[i]), sets[i], float(gains[i])) for i in order]
-
-
-def _to_masks(rows: Bits) -> list[int]:
-    return [int.from_bytes(row.tobytes(), "little") for row in np.ascontiguousarray(rows)]
 
 
 def _to_words(masks: list[int], n_words: int) -> Bits:
