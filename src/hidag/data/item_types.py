@@ -25,6 +25,8 @@ from hidag.formatting import plural
 from hidag.measurement.families import ITEM_TYPES, item_type
 from hidag.measurement.families.base import family_names, split_name
 
+Floats = NDArray[np.float64]
+FamilySetting = str | Sequence[str] | Mapping[Any, str]
 _AUTO = "auto"
 #: Reason of a family that the user gave.
 GIVEN_FAMILY = "set by the user"
@@ -107,9 +109,7 @@ class FamilyChoice:
 
 
 def resolve_families(
-    observations: Observations,
-    family: str | Sequence[str] | Mapping[Any, str],
-    weights: NDArray[np.float64] | None = None,
+    observations: Observations, family: FamilySetting, weights: Floats | None = None
 ) -> FamilyChoice:
     """Return the family of each item.
 
@@ -178,9 +178,7 @@ def family_name(word: str) -> str:
     )
 
 
-def _with_argument(
-    word: str, observations: Observations, item: int, weights: NDArray[np.float64] | None
-) -> str:
+def _with_argument(word: str, observations: Observations, item: int, weights: Floats | None) -> str:
     """Return the family with an argument taken from the item's values, if it lacks one."""
     kind = ITEM_TYPES.get(word)
     if kind is None or not kind.argument_source:
@@ -213,9 +211,7 @@ def _list_families() -> str:
     return ", ".join(repr(name) for name in (*family_names(), _AUTO))
 
 
-def _families_per_item(
-    names: tuple[str, ...], family: str | Sequence[str] | Mapping[Any, str]
-) -> tuple[str, ...]:
+def _families_per_item(names: tuple[str, ...], family: FamilySetting) -> tuple[str, ...]:
     """Return one word per item: a family or "auto"."""
     if isinstance(family, str):
         return (family_name(family),) * len(names)

@@ -19,6 +19,8 @@ from hidag.data.csv_text import can_be_option
 from hidag.exceptions import Advice, DataError, Message
 from hidag.formatting import plural
 
+Floats = NDArray[np.float64]
+Shape = tuple[int, ...]
 _MAGNITUDE = np.uint64(0x7FFFFFFFFFFFFFFF)
 _INFINITY = np.uint64(0x7FF0000000000000)
 _QUIET_NAN = np.uint64(0x7FF8000000000000)
@@ -45,7 +47,7 @@ class Observations:
         Items with a number written with leading zeros, such as '007'.
     """
 
-    values: NDArray[np.float64]
+    values: Floats
     names: tuple[str, ...]
     named: bool
     padded: frozenset[str] = frozenset()
@@ -72,7 +74,7 @@ class Observations:
         """Share of missing cells, between 0 and 1."""
         return 1.0 - float(np.count_nonzero(self.observed)) / self.values.size
 
-    def column(self, item: int) -> NDArray[np.float64]:
+    def column(self, item: int) -> Floats:
         """Return the observed values of one item, shape (n_observed,)."""
         values = self.values[:, item]
         return values[~np.isnan(values)]
@@ -163,7 +165,7 @@ def check_unique_names(names: tuple[str, ...]) -> None:
 
 def _read_values(
     X: Any, names: Sequence[str] | None, min_rows: int
-) -> tuple[NDArray[np.float64], tuple[str, ...], bool, list[bool]]:
+) -> tuple[Floats, tuple[str, ...], bool, list[bool]]:
     """Return the values, names, whether the table has names, and which columns have zeros."""
     if bool(sparse.issparse(X)):  # bool() so that the type checker does not narrow X
         raise DataError(
@@ -239,9 +241,7 @@ Column = tuple[NDArray[Any], BadCells | None, bool]
 """Values of a column, its cells that are not numbers, and whether some have leading zeros."""
 
 
-def _values_of_array(
-    array: NDArray[Any], names: tuple[str, ...]
-) -> tuple[NDArray[np.float64], list[bool]]:
+def _values_of_array(array: NDArray[Any], names: tuple[str, ...]) -> tuple[Floats, list[bool]]:
     """Return a copy of an array (N, J) as numbers, and which columns have leading zeros (J,)."""
     data = np.ma.getdata(array)
     kind = data.dtype.kind
@@ -263,8 +263,8 @@ def _values_of_array(
 
 
 def _collect_columns(
-    columns: Iterable[Column], shape: tuple[int, ...], names: tuple[str, ...]
-) -> tuple[NDArray[np.float64], list[bool]]:
+    columns: Iterable[Column], shape: Shape, names: tuple[str, ...]
+) -> tuple[Floats, list[bool]]:
     """Return columns as one array (N, J) of numbers, and which have leading zeros (J,)."""
     values = np.empty(shape, dtype=np.float64)
     padded, bad = [], {}
@@ -304,7 +304,7 @@ def _values_of_series(series: Any) -> Column:
     return _values_of_objects(np.fromiter(series.to_list(), dtype=object, count=len(series)))
 
 
-def _finish_in_place(values: NDArray[np.float64], names: tuple[str, ...]) -> None:
+def _finish_in_place(values: Floats, names: tuple[str, ...]) -> None:
     """Make every NaN the same quiet one, and raise an error about infinities.
 
     The bits are compared as integers: arithmetic on a signalling NaN may raise a floating point
@@ -336,9 +336,7 @@ def _finish_in_place(values: NDArray[np.float64], names: tuple[str, ...]) -> Non
         )
 
 
-def _bad_cells_error(
-    bad: dict[int, BadCells], shape: tuple[int, ...], names: tuple[str, ...]
-) -> DataError:
+def _bad_cells_error(bad: dict[int, BadCells], shape: Shape, names: tuple[str, ...]) -> DataError:
     """Return the error about the first column with cells that are not numbers."""
     item, cells = next(iter(bad.items()))
     try:
@@ -388,7 +386,7 @@ def _bad_cells_error(
     )
 
 
-def _shares(n_cells: int, n_items: int, shape: tuple[int, ...]) -> str:
+def _shares(n_cells: int, n_items: int, shape: Shape) -> str:
     return f"{n_cells} of {shape[0]} cells of this item; {n_items} of {shape[1]} items"
 
 
@@ -402,7 +400,7 @@ def _check_names(names: Sequence[str], n_items: int) -> tuple[str, ...]:
     return given
 
 
-def _check_size(shape: tuple[int, ...], min_rows: int) -> None:
+def _check_size(shape: Shape, min_rows: int) -> None:
     # scikit-learn's checks look for this wording.
     n_samples, n_items = shape
     if n_items < 1:

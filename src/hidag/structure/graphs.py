@@ -7,11 +7,12 @@ from itertools import islice
 from math import factorial, prod
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hidag.exceptions import GraphError
 from hidag.structure.graph_io import GraphFormats
 from hidag.structure.mixed_graphs import (
+    Adjacency,
     MixedGraph,
     apply_meek_rules,
     bits,
@@ -255,9 +256,7 @@ def _draw(weights: list[int], rng: np.random.Generator) -> int:
     raise AssertionError("weights must have a positive sum")
 
 
-def sample_member(
-    graph: MixedGraph, rng: np.random.Generator, *, completed: bool
-) -> NDArray[np.int8]:
+def sample_member(graph: MixedGraph, rng: np.random.Generator, *, completed: bool) -> Adjacency:
     """Return the adjacency matrix, shape (K, K), of a member drawn uniformly at random."""
     out = apply_meek_rules(graph.copy())
     pending = _components(out.neighbours, (1 << graph.n) - 1)

@@ -24,6 +24,8 @@ from hidag.structure.mixed_graphs import (
 FORBIDDEN = 1
 ADJACENT = 2
 
+Adjacency = NDArray[np.int8]
+Constraints = NDArray[np.uint8]
 Variable = str | int
 Edge = tuple[int, int]
 
@@ -57,7 +59,7 @@ class Knowledge:
     tiers: Sequence[Sequence[Variable]] = field(default_factory=tuple)
     hierarchy: Sequence[tuple[Variable, Variable]] = field(default_factory=tuple)
 
-    def constraints(self, names: Sequence[str]) -> NDArray[np.uint8]:
+    def constraints(self, names: Sequence[str]) -> Constraints:
         """Return the constraint matrix, shape (K, K): bits ``FORBIDDEN`` and ``ADJACENT``."""
         n = len(names)
         out = np.zeros((n, n), dtype=np.uint8)
@@ -96,7 +98,7 @@ class Knowledge:
         out[(required | required.T) == 1] |= ADJACENT
         return out
 
-    def required_adjacency(self, names: Sequence[str]) -> NDArray[np.int8]:
+    def required_adjacency(self, names: Sequence[str]) -> Adjacency:
         """Return required edges and steps of the hierarchy as an adjacency matrix, (K, K)."""
         out = self._hierarchy_steps(names)
         for edge in self._pairs("required", names):
@@ -178,7 +180,7 @@ class Knowledge:
             out.append((i, j))
         return out
 
-    def _hierarchy_steps(self, names: Sequence[str]) -> NDArray[np.int8]:
+    def _hierarchy_steps(self, names: Sequence[str]) -> Adjacency:
         """Return the transitive reduction of the hierarchy, shape (K, K)."""
         n = len(names)
         given = np.zeros((n, n), dtype=np.int8)
@@ -226,9 +228,7 @@ def admits_complete_dag(knowledge: Knowledge, names: Sequence[str]) -> bool:
     return find_cycle(np.asarray(forbidden.T & ~forbidden, dtype=np.int8)) is None
 
 
-def orient_by_constraints(
-    cpdag: NDArray[np.int8], constraints: NDArray[np.uint8]
-) -> NDArray[np.int8] | None:
+def orient_by_constraints(cpdag: Adjacency, constraints: Constraints) -> Adjacency | None:
     """Return the closed graph (K, K) of the members that satisfy the constraints, or None."""
     graph = MixedGraph.from_adjacency(cpdag)
     for i in range(graph.n):
@@ -242,9 +242,7 @@ def orient_by_constraints(
     return None if forbidden or missing else out
 
 
-def orient_by_knowledge(
-    cpdag: NDArray[np.int8], constraints: NDArray[np.uint8] | None
-) -> NDArray[np.int8]:
+def orient_by_knowledge(cpdag: Adjacency, constraints: Constraints | None) -> Adjacency:
     """Return a CPDAG with the further directions that background knowledge implies."""
     out = cpdag if constraints is None else orient_by_constraints(cpdag, constraints)
     if out is None:
@@ -260,7 +258,7 @@ def _invalid(part: str, expected: str, found: object) -> GraphError:
     )
 
 
-def _refuse_cycle(adjacency: NDArray[np.int8], names: Sequence[str], edges: str) -> None:
+def _refuse_cycle(adjacency: Adjacency, names: Sequence[str], edges: str) -> None:
     cycle = find_cycle(adjacency)
     if cycle is None and (adjacency & adjacency.T).any():
         i, j = (int(k) for k in np.argwhere(adjacency & adjacency.T)[0])
@@ -270,7 +268,7 @@ def _refuse_cycle(adjacency: NDArray[np.int8], names: Sequence[str], edges: str)
 
 
 def _refuse_paths_against_tiers(
-    required: NDArray[np.int8], tier: dict[int, int], names: Sequence[str]
+    required: Adjacency, tier: dict[int, int], names: Sequence[str]
 ) -> None:
     """Refuse paths of required edges from a later tier to an earlier one."""
     graph = nx.DiGraph(np.argwhere(required).tolist())

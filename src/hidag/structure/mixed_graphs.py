@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from hidag.exceptions import Advice, GraphError
 
 Edges = list[tuple[str, str]]
+Adjacency = NDArray[np.int8]
 
 
 def bits(mask: int) -> Iterator[int]:
@@ -38,7 +39,7 @@ class MixedGraph:
     neighbours: list[int]
 
     @classmethod
-    def from_adjacency(cls, adjacency: NDArray[np.int8]) -> MixedGraph:
+    def from_adjacency(cls, adjacency: Adjacency) -> MixedGraph:
         """Return the graph of an adjacency matrix, shape (K, K)."""
         n = len(adjacency)
         out = cls([0] * n, [0] * n, [0] * n)
@@ -55,7 +56,7 @@ class MixedGraph:
         """Number of variables, K."""
         return len(self.parents)
 
-    def adjacency(self) -> NDArray[np.int8]:
+    def adjacency(self) -> Adjacency:
         """Return the adjacency matrix, shape (K, K)."""
         out = np.zeros((self.n, self.n), dtype=np.int8)
         for i in range(self.n):
@@ -79,7 +80,7 @@ class MixedGraph:
         self.parents[j] |= 1 << i
 
 
-def find_cycle(adjacency: NDArray[np.int8]) -> list[int] | None:
+def find_cycle(adjacency: Adjacency) -> list[int] | None:
     """Return the variables of a directed cycle (first repeated at the end), or None."""
     graph = MixedGraph.from_adjacency(adjacency)
     left = (1 << graph.n) - 1
@@ -107,7 +108,7 @@ def reachable(
     return out
 
 
-def topological_order(adjacency: NDArray[np.int8]) -> list[int]:
+def topological_order(adjacency: Adjacency) -> list[int]:
     """Return the variables of a DAG, parents before children, lowest index first."""
     graph = nx.from_numpy_array(adjacency, create_using=nx.DiGraph)
     return list(nx.lexicographical_topological_sort(graph))
@@ -153,7 +154,7 @@ def apply_meek_rules(graph: MixedGraph) -> MixedGraph:
     return graph
 
 
-def dag_to_cpdag(dag: NDArray[np.int8]) -> NDArray[np.int8]:
+def dag_to_cpdag(dag: Adjacency) -> Adjacency:
     """Return the CPDAG, shape (K, K), of the Markov equivalence class of a DAG.
 
     The v-structures stay directed, all other edges lose their direction, and the Meek rules
@@ -169,7 +170,7 @@ def dag_to_cpdag(dag: NDArray[np.int8]) -> NDArray[np.int8]:
     return apply_meek_rules(graph).adjacency()
 
 
-def extend_to_dag(graph: MixedGraph) -> NDArray[np.int8] | None:
+def extend_to_dag(graph: MixedGraph) -> Adjacency | None:
     """Return a consistent extension, shape (K, K), or None if there is none.
 
     The extension is a DAG with the same edges, directions and v-structures (Dor and Tarsi 1992):
@@ -205,7 +206,7 @@ def check_square(matrix: ArrayLike, what: str) -> NDArray[Any]:
     return out
 
 
-def _check_adjacency(adjacency: ArrayLike) -> NDArray[np.int8]:
+def _check_adjacency(adjacency: ArrayLike) -> Adjacency:
     given = check_square(adjacency, "an adjacency matrix")
     if given.size and not np.isin(given, (0, 1)).all():
         raise GraphError("adjacency-not-binary", "an adjacency matrix must contain only 0 and 1")
@@ -246,7 +247,7 @@ def cycle_error(path: Sequence[str], edges: str = "directed edges") -> GraphErro
     )
 
 
-def parents_to_adjacency(parents: Sequence[Sequence[int]]) -> NDArray[np.int8]:
+def parents_to_adjacency(parents: Sequence[Sequence[int]]) -> Adjacency:
     """Return the adjacency matrix, shape (K, K), of a DAG given by its K parent sets."""
     out = np.zeros((len(parents), len(parents)), dtype=np.int8)
     for child, causes in enumerate(parents):
@@ -256,7 +257,7 @@ def parents_to_adjacency(parents: Sequence[Sequence[int]]) -> NDArray[np.int8]:
 
 def edges_to_adjacency(
     names: Sequence[str], directed: Iterable[tuple[str, str]], undirected: Iterable[tuple[str, str]]
-) -> NDArray[np.int8]:
+) -> Adjacency:
     """Return the adjacency matrix, shape (K, K), of edges given as pairs of names."""
     index = {name: k for k, name in enumerate(names)}
     out = np.zeros((len(index), len(index)), dtype=np.int8)
@@ -276,7 +277,7 @@ class NamedGraph:
 
     __slots__ = ("__dict__", "_adjacency", "_names")
 
-    _adjacency: NDArray[np.int8]
+    _adjacency: Adjacency
     _names: tuple[str, ...]
 
     def __init__(self, adjacency: ArrayLike, names: Sequence[str] | None = None) -> None:
@@ -291,7 +292,7 @@ class NamedGraph:
         raise AttributeError(f"a {type(self).__name__} cannot be changed; build a new one")
 
     @property
-    def adjacency(self) -> NDArray[np.int8]:
+    def adjacency(self) -> Adjacency:
         """Read-only matrix, shape (K, K): ``a[i, j] = 1`` means i -> j; both 1 means i - j."""
         return self._adjacency
 
@@ -319,7 +320,7 @@ class NamedGraph:
         return self._named_pairs(np.triu(self._adjacency & self._adjacency.T) > 0)
 
     @property
-    def skeleton(self) -> NDArray[np.int8]:
+    def skeleton(self) -> Adjacency:
         """Symmetric matrix, shape (K, K): 1 where two variables are adjacent."""
         return np.maximum(self._adjacency, self._adjacency.T)
 
