@@ -42,7 +42,7 @@ class AverageEffects:
     low, high : arrays (C, E)
         Bounds over the sets of parents that the graph allows; equal where it allows one. NaN where
         cause and effect are the same latent, and where the effect is not identified: see
-        :class:`hidag.causal.interventions.PositivityCheck`.
+        :meth:`hidag.causal.InterventionModel.find_unidentified`.
     n_parent_sets : tuple of int, sets of parents of each cause in the equivalence class
     ruled_out : tuple of float
         Largest share of the population that an intervention on the cause moves into states ruled
@@ -90,30 +90,21 @@ class AverageEffects:
         if self.missing_interval_reason is None:
             return None
         number = sum(row.get("reason") == NO_INTERVAL for row in self.rows())
-        return Message(
-            "effects-without-interval",
-            "{reason}; {number} {noun} no interval",
-            {
-                "reason": self.missing_interval_reason,
-                "number": number,
-                "noun": "effect has" if number == 1 else "effects have",
-            },
-        )
+        noun = "effect has" if number == 1 else "effects have"
+        params = {"reason": self.missing_interval_reason, "number": number, "noun": noun}
+        return Message("effects-without-interval", "{reason}; {number} {noun} no interval", params)
 
     def truncation_note(self) -> Message | None:
         """Return which causes have bounds that may be too narrow; None if none has."""
         if not self.truncated:
             return None
+        text = "pass a larger {setting} to average_effects"
         return Message(
             "parent-sets-truncated",
             "the graph allows more sets of parents of {causes} than were examined, and the bounds "
             "of their effects may be too narrow",
             {"causes": join_names(list(self.truncated))},
-            Advice(
-                "raise-limit",
-                "pass a larger {setting} to average_effects",
-                {"setting": Setting("limit")},
-            ),
+            Advice("raise-limit", text, {"setting": Setting("limit")}),
         )
 
     def unidentified_note(self) -> Message | None:
@@ -126,16 +117,12 @@ class AverageEffects:
             for cause, share in zip(self.causes, self.ruled_out, strict=True)
             if share > 0
         ]
+        noun, verb = ("effect is", "has") if number == 1 else ("effects are", "have")
         return Message(
             "unidentified-effects",
             "{number} {noun} not identified and {verb} no value, because interventions move part "
             "of the population into states that prerequisites rule out: {shares}",
-            {
-                "number": number,
-                "noun": "effect is" if number == 1 else "effects are",
-                "verb": "has" if number == 1 else "have",
-                "shares": join_names(shares),
-            },
+            {"number": number, "noun": noun, "verb": verb, "shares": join_names(shares)},
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -313,9 +300,9 @@ def _find_unidentified(
     for c, (cause, own_dags) in enumerate(dags.items()):
         for dag in own_dags:
             for level in (0, levels[cause] - 1):
-                found = model.find_unidentified(dag, {cause: level})
-                unidentified[c] |= np.concatenate([found.latents, found.outcomes[:n_outcomes]])
-                ruled_out[c] = max(ruled_out[c], found.share)
+                share, latents, items = model.find_unidentified(dag, {cause: level})
+                unidentified[c] |= np.concatenate([latents, items[:n_outcomes]])
+                ruled_out[c] = max(ruled_out[c], share)
     return unidentified, ruled_out
 
 

@@ -8,7 +8,7 @@ for each set of parents that the directions allow.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,7 @@ from hidag.exceptions import DataError, Message, Setting, SettingError
 from hidag.fitting.information_criteria import states_known
 from hidag.fitting.settings import checked_count
 from hidag.formatting import join_names
+from hidag.inference.result_tables import first_names
 from hidag.latent.junction_tree import Factor, indicator
 from hidag.latent.laws import NetworkLaw
 from hidag.results import FitResult, as_result
@@ -50,94 +51,6 @@ Mask = NDArray[np.bool_]
 NOT_IDENTIFIED = "not identified: depends on states that prerequisites rule out"
 #: Smaller shares of the population are rounding errors.
 _ROUNDING = 1e-9
-
-
-@dataclass(frozen=True)
-class Unidentified:
-    """Outcomes of an intervention that are not identified."""
-
-    share: float  # of the population that is moved into states ruled out by prerequisites
-    latents: Mask  # (K,)
-    outcomes: Mask  # (O,)
-
-
-class PositivityCheck:
-    """Finds outcomes of interventions that are not identified because states are ruled out.
-
-    Setting a skill to 1 in the whole population also sets it in people without its prerequisites.
-    No such person was observed (a violation of positivity), so the data do not identify their other
-    latents and items. Two kinds of outcome stay identified: latents that do not descend from the
-    intervention, and items whose coefficients are determined by states that do occur.
-    """
-
-    def __init__(self, result: FitResult, outcomes: Sequence[Outcome]) -> None:
-        self.levels = result.law.space.levels
-        self.outcomes = tuple(outcomes)
-        self.ruled_out = result.ruled_out
-        if self.ruled_out is None:
-            return
-        known = states_known(result)
-        # States (S,) in which an item's distribution is not determined by states that occur.
-        self._unknown_states = {
-            name: ~known[:, result.responses.item == j].all(axis=1)
-            for j, name in enumerate(result.item_names)
-        }
-
-    def find(
-        self,
-        law: NetworkLaw,
-        do: Mapping[int, int],
-        likelihoods: Sequence[Factor] = (),
-        given: Iterable[int | str] = (),
-    ) -> Unidentified:
-        """Return the outcomes of an intervention that are not identified.
-
-        ``law`` is that before the intervention, over the causal DAG. ``given`` is evidence observed
-        after the intervention (latents by index, items by name), with its ``likelihoods``.
-        """
-        n_latents, n_outcomes = len(self.levels), len(self.outcomes)
-        latents, outcomes = np.zeros(n_latents, dtype=bool), np.zeros(n_outcomes, dtype=bool)
-        if self.ruled_out is None or not do:
-            return Unidentified(0.0, latents, outcomes)
-        after = intervene(law, do)
-        share = float(np.asarray(after.probabilities)[self.ruled_out].sum())
-        shares = JointTable.of([*law_factors(after), *likelihoods], self.levels).table
-        graph = nx.DiGraph()
-        graph.add_nodes_from(range(n_latents))
-        graph.add_edges_from((a, k) for k, causes in enumerate(law.parents) for a in causes)
-        latents[:] = [
-            k not in do and self._reaches_ruled_out(shares, nx.ancestors(graph, k))
-            for k in range(n_latents)
-        ]
-        items = self._unidentified_items(shares, latents)
-        given = tuple(given)
-        if any(items[one] if isinstance(one, str) else latents[one] for one in given):
-            # The likelihood of this evidence is itself not identified, nor is what follows from it.
-            latents[:] = [k not in do for k in range(n_latents)]
-            latents[[one for one in given if not isinstance(one, str)]] = False
-            items = self._unidentified_items(shares, latents)
-        outcomes[:] = [items[one.item] for one in self.outcomes]
-        return Unidentified(share, latents, outcomes)
-
-    def _reaches_ruled_out(self, shares: Array, ancestors: set[int]) -> bool:
-        """Return whether ancestors of a latent are in a joint state that is ruled out.
-
-        All ancestors: where others than the parents never vary, data cannot show that they are
-        irrelevant.
-        """
-        assert self.ruled_out is not None
-        others = tuple(a for a in range(len(self.levels)) if a not in ancestors)
-        never = self.ruled_out.reshape(self.levels).all(axis=others)
-        return bool(shares.sum(axis=others)[never].sum() > _ROUNDING)
-
-    def _unidentified_items(self, shares: Array, latents: Mask) -> dict[str, bool]:
-        return {
-            one.item: bool(
-                latents[list(one.latents)].any()
-                or shares.ravel()[self._unknown_states[one.item]].sum() > _ROUNDING
-            )
-            for one in self.outcomes
-        }
 
 
 @dataclass(frozen=True)
@@ -160,7 +73,8 @@ class WhatIfResult:
     exact : bool, False where the graph is so dense that probabilities come from a sample
     ruled_out : tuple of float, length C
         Share of the population that the intervention moves into states ruled out by prerequisites.
-        Values that depend on these people are not identified and NaN: see :class:`PositivityCheck`.
+        Values that depend on these people are not identified and NaN: see
+        :meth:`InterventionModel.find_unidentified`.
     """
 
     latent_names: tuple[str, ...]
@@ -281,8 +195,13 @@ class InterventionModel:
         return tuple(tabulate_outcomes(self.result))
 
     @cached_property
-    def _positivity(self) -> PositivityCheck:
-        return PositivityCheck(self.result, self.outcomes)
+    def _unknown_states(self) -> dict[str, Mask]:
+        """States (S,) in which an item's distribution is not determined by states that occur."""
+        known, result = states_known(self.result), self.result
+        return {
+            name: ~known[:, result.responses.item == j].all(axis=1)
+            for j, name in enumerate(result.item_names)
+        }
 
     def _law_over(self, dag: DAG) -> NetworkLaw:
         if dag not in self._laws:
@@ -297,11 +216,47 @@ class InterventionModel:
 
     def find_unidentified(
         self, dag: DAG, do: Mapping[int, int], given: Mapping[Any, Any] | None = None
-    ) -> Unidentified:
-        """Return the outcomes of an intervention that are not identified."""
-        given = given or {}
-        evidence = [name if (k := self._given_latent(name)) is None else k for name in given]
-        return self._positivity.find(self._law_over(dag), do, self.parse_given(given), evidence)
+    ) -> tuple[float, Mask, Mask]:
+        """Return the latents (K,) and outcomes (O,) that an intervention leaves unidentified.
+
+        Setting a skill to 1 in the whole population also sets it in people without its
+        prerequisites. No such person was observed (a violation of positivity), so the data do not
+        identify their other latents and items. Two kinds of outcome stay identified: latents that
+        do not descend from the intervention, and items whose coefficients are determined by states
+        that do occur. The share of these people comes first.
+        """
+        levels, ruled_out = self.result.law.space.levels, self.result.ruled_out
+        latents, outcomes = (np.zeros(n, dtype=bool) for n in (len(levels), len(self.outcomes)))
+        if ruled_out is None or not do:
+            return 0.0, latents, outcomes
+        after, given = intervene(self._law_over(dag), do), given or {}
+        share = float(np.asarray(after.probabilities)[ruled_out].sum())
+        shares = JointTable.of([*law_factors(after), *self.parse_given(given)], levels).table
+        graph = nx.from_numpy_array(dag.adjacency, create_using=nx.DiGraph)
+        for k in set(range(len(levels))) - set(do):
+            # All ancestors: where others than the parents never vary, data cannot show that they
+            # are irrelevant.
+            ancestors = nx.ancestors(graph, k)
+            others = tuple(a for a in range(len(levels)) if a not in ancestors)
+            never = ruled_out.reshape(levels).all(axis=others)
+            latents[k] = shares.sum(axis=others)[never].sum() > _ROUNDING
+        unknown = {
+            one.item: shares.ravel()[self._unknown_states[one.item]].sum() > _ROUNDING
+            for one in self.outcomes
+        }
+        of_items = {one.item: list(one.latents) for one in self.outcomes}
+        evidence = [(name, self._given_latent(name)) for name in given]
+        if any(
+            unknown[name] or latents[of_items[name]].any() if k is None else latents[k]
+            for name, k in evidence
+        ):
+            # The likelihood of this evidence is itself not identified, nor is what follows from it.
+            latents[:] = [k not in do for k in range(len(levels))]
+            latents[[k for _, k in evidence if k is not None]] = False
+        outcomes[:] = [
+            unknown[one.item] or latents[list(one.latents)].any() for one in self.outcomes
+        ]
+        return share, latents, outcomes
 
     def parse_do(self, do: Mapping[Any, Any]) -> dict[int, int]:
         """Return an intervention by the indices of the latents."""
@@ -314,9 +269,8 @@ class InterventionModel:
                     "intervention-on-item",
                     "{item} is an item and cannot be set: items are effects, and an intervention "
                     "on one changes no latent",
+                    {"item": name, "latents": ", ".join(names)},
                     advice="set one of the latents {latents}",
-                    item=name,
-                    latents=", ".join(names),
                 )
             k = _latent_index(name, names)
             if k in out:
@@ -379,8 +333,9 @@ class InterventionModel:
             # Both sides from the factorisation over the graph, which a saturated law may not equal.
             before = self.after(found.dags[0], {}, before_evidence)
             after = [self.after(dag, targets, evidence) for dag in found.dags]
-        unidentified = [self.find_unidentified(dag, targets, given) for dag in found.dags]
-        pairs = list(zip(after, unidentified, strict=True))
+        unidentified = (self.find_unidentified(dag, targets, given) for dag in found.dags)
+        ruled_out, no_latent, no_item = zip(*unidentified, strict=True)
+        sets = range(len(after))
         return WhatIfResult(
             latent_names=names,
             do={names[k]: level for k, level in targets.items()},
@@ -388,22 +343,17 @@ class InterventionModel:
             outcomes=self.outcomes,
             latents_before=tuple(before.marginal((k,)) for k in range(len(levels))),
             latents_after=tuple(
-                np.stack(
-                    [np.where(none.latents[k], np.nan, law.marginal((k,))) for law, none in pairs]
-                )
+                np.stack([np.where(no_latent[c][k], np.nan, after[c].marginal((k,))) for c in sets])
                 for k in range(len(levels))
             ),
             items_before=expected_outcomes(self.outcomes, before),
-            items_after=np.array(
-                [
-                    np.where(none.outcomes, np.nan, expected_outcomes(self.outcomes, law))
-                    for law, none in pairs
-                ]
+            items_after=np.where(
+                no_item, np.nan, [expected_outcomes(self.outcomes, law) for law in after]
             ),
             shares=found.shares if targets else (1.0,),
             complete=found.complete if targets else True,
             exact=not any(isinstance(law, WeightedSample) for law in [before, *after]),
-            ruled_out=tuple(none.share for none in unidentified),
+            ruled_out=ruled_out,
         )
 
 
@@ -447,7 +397,7 @@ def _unknown_latent(name: Any, latents: Sequence[str], items: Sequence[str] = ()
         "{name!r} is not a latent{nor_item}; the latents are {latents}",
         name=name,
         nor_item=f", nor one of the {len(items)} items" if items else "",
-        latents=", ".join(latents[:8]) + (", ..." if len(latents) > 8 else ""),
+        latents=first_names(latents, 8),
     )
 
 

@@ -277,10 +277,7 @@ def item_likelihood(result: FitResult, item: int, x: float) -> Factor:
         raise DataError(
             "invalid-evidence",
             "{item}={value:g} cannot be given: the item ({family}) takes {expected}",
-            item=name,
-            value=x,
-            family=family,
-            expected=known.allowed_values,
+            {"item": name, "value": x, "family": family, "expected": known.allowed_values},
         )
     latents, states = item_states(result, item)
     # Extreme values overflow on the way to a density of zero.

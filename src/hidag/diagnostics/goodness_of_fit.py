@@ -126,24 +126,18 @@ def _statistics(
         mean, spread = weighted_mean_std(x, own)
         nominal = nominal_item(result.families[j])
         if nominal is not None:
-            for category in nominal.order:
-                names.append(
-                    (item, f"share of {category_label(category, result.answer_words.get(item))}")
-                )
-                out.append(_share(x == category, own))
+            words = result.answer_words.get(item)
+            names += [(item, f"share of {category_label(c, words)}") for c in nominal.order]
+            out += [_share(x == category, own) for category in nominal.order]
             continue
-        names.append((item, "mean"))
-        out.append(mean)
-        if item_type(result.families[j]).is_binary:
-            continue
-        ends = (("smallest", x.min()), ("largest", x.max())) if weights is None else ()
-        for name, value in (
-            ("standard deviation", spread),
-            *ends,
-            ("share of zeros", _share(x == 0, own)),
-        ):
-            names.append((item, name))
-            out.append(float(value))
+        found = {"mean": mean}
+        if not item_type(result.families[j]).is_binary:
+            found["standard deviation"] = spread
+            if weights is None:
+                found |= {"smallest": float(x.min()), "largest": float(x.max())}
+            found["share of zeros"] = _share(x == 0, own)
+        names += [(item, name) for name in found]
+        out += found.values()
     if values.shape[1] > 1:
         names.append((ALL_ITEMS, "spread of rows' means"))
         out.append(_spread_of_rows(values, row_weights))
@@ -343,15 +337,10 @@ def untested_pairs_note(pairs: Table) -> Message | None:
     if not reasons:
         return None
     listed = "; ".join(f"{reason} ({plural(number, 'pair')})" for reason, number in reasons.items())
-    return Message(
-        "untested-pairs",
-        "{n_untested:,} of {n_pairs:,} pairs have no test: {reasons}",
-        {
-            "n_untested": int(untested.sum()),
-            "n_pairs": len(pairs),
-            "reasons": next(iter(reasons)) if len(reasons) == 1 else listed,
-        },
-    )
+    text = "{n_untested:,} of {n_pairs:,} pairs have no test: {reasons}"
+    why = next(iter(reasons)) if len(reasons) == 1 else listed
+    params = {"n_untested": int(untested.sum()), "n_pairs": len(pairs), "reasons": why}
+    return Message("untested-pairs", text, params)
 
 
 def fit_statistics(

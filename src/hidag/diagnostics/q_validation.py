@@ -29,7 +29,7 @@ from hidag.formatting import plural
 from hidag.inference.fitted_rows import can_sum_states, canonical_rows, require_weights
 from hidag.inference.information.posterior_tables import too_many_states
 from hidag.inference.refit import refit_settings
-from hidag.inference.result_tables import Table
+from hidag.inference.result_tables import Table, first_names
 from hidag.metrics.matching import Parts, match_latents
 from hidag.results import FitResult
 from hidag.structure.knowledge import Knowledge
@@ -41,8 +41,6 @@ IntArray = NDArray[np.int8]
 N_CANDIDATES = 4
 #: Entries with a likelihood ratio from a refit.
 MAX_REFITS = 24
-#: Entries without a test that a note names.
-_MAX_NAMED = 5
 #: Stack frames from a warning to the caller of ``validate_q``.
 _STACK = 4
 _COLUMNS = (
@@ -102,29 +100,23 @@ class QValidation:
         rows = [
             row
             for row, entry in zip(self.entries.rows, self.entries.to_dicts(), strict=True)
-            if entry["provisional"] != entry["suggested"] or _is_selected(entry)
+            if entry["provisional"] != entry["suggested"]
+            or _excess(entry["action"], entry["likelihood_ratio"], entry["price"]) > 0
         ]
         return Table(self.entries.columns, tuple(rows))
 
     def untested_note(self) -> Message | None:
         """Return which entries cannot be tested because of prerequisites; None if all can."""
-        names = [
-            f"{row['item']} on {row['latent']}"
-            for row in self.to_rows()
-            if row["action"] == NOT_TESTED
-        ]
-        if not names:
+        untested = self.entries.where(action=NOT_TESTED).to_dicts()
+        if not untested:
             return None
-        return Message(
-            "untested-entries",
+        text = (
             "{entries} cannot be tested and stay unchanged, because prerequisites rule out all "
-            "states in which they matter: {names}",
-            {
-                "entries": plural(len(names), "entry", "entries"),
-                "names": ", ".join(names[:_MAX_NAMED])
-                + (", ..." if len(names) > _MAX_NAMED else ""),
-            },
+            "states in which they matter: {names}"
         )
+        names = first_names([f"{row['item']} on {row['latent']}" for row in untested])
+        entries = plural(len(untested), "entry", "entries")
+        return Message("untested-entries", text, {"entries": entries, "names": names})
 
     def summary(self, max_shown: int = 30) -> str:
         """Return the suggested changes and the Q-matrices side by side as text."""
@@ -164,14 +156,6 @@ class QValidation:
         if self.estimated is not None:
             lines.append("in brackets: estimated without a given Q")
         return lines
-
-
-def _is_selected(entry: dict[str, Any]) -> bool:
-    """Return whether the criterion selects the change of one entry alone."""
-    value = entry["likelihood_ratio"]
-    if np.isnan(value):
-        return False
-    return bool(value > entry["price"] if entry["action"] == "add" else value < entry["price"])
 
 
 def validate_q(
@@ -243,22 +227,12 @@ def validate_q(
         ratio = ratios.get(key)
         value, degrees = (np.nan, test.degrees) if ratio is None else (ratio.value, ratio.degrees)
         best = test.statistic if np.isnan(value) else value
-        rows.append(
-            (
-                names[test.item],
-                latents[test.latent],
-                int(model.q[key]),
-                int(better.q[key]),
-                "" if other is None else int(other[key]),
-                test.action,
-                test.statistic,
-                value,
-                degrees,
-                float(chi2.sf(best, degrees)) if degrees and not np.isnan(best) else np.nan,
-                np.nan if test.action == NOT_TESTED else change_price(model, degrees),
-                support.get(key, np.nan),
-            )
-        )
+        p_value = float(chi2.sf(best, degrees)) if degrees and not np.isnan(best) else np.nan
+        price = np.nan if test.action == NOT_TESTED else change_price(model, degrees)
+        third = "" if other is None else int(other[key])
+        entry = (names[test.item], latents[test.latent], model.q[key], better.q[key], third)
+        numbers = (test.statistic, value, degrees, p_value, price, support.get(key, np.nan))
+        rows.append((*entry, test.action, *numbers))
     return QValidation(
         entries=Table.of(_COLUMNS, rows),
         provisional=model.q,
@@ -280,9 +254,9 @@ def change_price(model: QModel, degrees: int) -> float:
     return degrees * float(np.log(model.n_rows)) + float(np.log(max(model.q.shape[1], 1)))
 
 
-def _signed(action: str, gain: float) -> float:
-    """Return the excess over the price; for a removal, the price minus the loss."""
-    return gain if action == "add" else -gain
+def _excess(action: str, value: float, price: float) -> float:
+    """Return the gain beyond the price (add), or the price beyond the loss (drop)."""
+    return value - price if action == "add" else price - value
 
 
 @dataclass(frozen=True)
@@ -298,7 +272,7 @@ class _Ratio:
     @property
     def excess(self) -> float:
         """Excess over the price; the change is selected if positive."""
-        return _signed(self.action, self.value - self.price)
+        return _excess(self.action, self.value, self.price)
 
 
 def _likelihood_ratio(model: QModel, item: int, latent: int) -> _Ratio:
@@ -327,7 +301,7 @@ def _most_doubtful(model: QModel, tests: Sequence[EntryTest]) -> list[EntryTest]
     def excess(test: EntryTest) -> float:
         if np.isnan(test.statistic):
             return 0.0
-        return _signed(test.action, test.statistic - change_price(model, test.degrees))
+        return _excess(test.action, test.statistic, change_price(model, test.degrees))
 
     testable = [test for test in tests if test.action != NOT_TESTED]
     ranked = sorted(testable, key=lambda test: (-excess(test), test.item, test.latent))
@@ -378,10 +352,8 @@ def _resample_support(
         n_rows = len(model.values)
         weights = np.empty(n_rows)
         weights[rows] = rng.multinomial(n_rows, np.full(n_rows, 1.0 / n_rows))
-        if model.weights is not None:
-            # Rows are resampled with equal probabilities and keep their weights.
-            weights *= model.weights
-        resampled = model.reweight(weights)
+        # Rows are resampled with equal probabilities and keep their weights.
+        resampled = model.reweight(weights if model.weights is None else weights * model.weights)
         for key in entries:
             hits[key] += _likelihood_ratio(resampled, *key).excess > 0
     return {key: count / n_resamples for key, count in hits.items()}
@@ -454,9 +426,8 @@ def _make_estimator(result: FitResult, q: QSpec) -> DCRL:
         raise SettingError(
             "levels-unknown",
             "{reason}, and the latents of the fit have {levels} levels",
+            {"reason": reason, "levels": ", ".join(map(str, levels))},
             advice="pass a DCRL with the levels of the latents of that Q instead of the fit",
-            reason=reason,
-            levels=", ".join(map(str, levels)),
         )
     left_out = list({} if known is None else known.to_dict())
     if names is not None and not q.named:
@@ -466,9 +437,8 @@ def _make_estimator(result: FitResult, q: QSpec) -> DCRL:
             HidagWarning(
                 "knowledge-left-out",
                 "{reason}: the settings about the latents of the fit ({settings}) are left out",
+                {"reason": reason, "settings": ", ".join(left_out)},
                 advice="pass a DCRL with settings for the latents of that Q instead of the fit",
-                reason=reason,
-                settings=", ".join(left_out),
             ),
             stacklevel=_STACK,
         )

@@ -62,9 +62,8 @@ class RefitStore:
             raise FileError(
                 "cannot-write",
                 "cannot write to the folder {folder}: {reason}",
+                {"folder": str(path), "reason": error.strerror or str(error)},
                 advice="choose another folder for the bootstrap",
-                folder=str(path),
-                reason=error.strerror or str(error),
             ) from error
 
     def read(self, index: int) -> Refit | str | None:
@@ -135,15 +134,12 @@ def _check_signature(file: Path, expected: dict[str, Any]) -> None:
             "invalid-file", reason, advice="choose another folder", file=str(file)
         ) from error
     if differing:
+        advice = "repeat the former settings to resume it, or choose another folder"
         raise SettingError(
             "other-bootstrap",
             "{folder} holds resamples of another bootstrap (different {differing})",
-            advice=Advice(
-                "resume-elsewhere",
-                "repeat the former settings to resume it, or choose another folder",
-            ),
-            folder=str(file.parent),
-            differing=", ".join(differing),
+            {"folder": str(file.parent), "differing": ", ".join(differing)},
+            advice=Advice("resume-elsewhere", advice),
         )
 
 

@@ -24,6 +24,7 @@ from hidag.inference.refit import (
     network_from_arrays,
     stack_refits,
 )
+from hidag.inference.result_tables import first_names
 from hidag.latent.laws import LatentLaw, SaturatedLaw
 from hidag.latent.state_space import StateSpace
 from hidag.results import FitResult, read_archive, write_archive
@@ -35,8 +36,6 @@ Row = dict[str, Any]
 _HOLDS = "bootstrap"
 #: Prefix of the arrays of the first fit, which have the names of those of the refits.
 _OF_FIT = "fitted_"
-#: Number of coefficients listed by name.
-_N_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -184,9 +183,8 @@ class BootstrapResult:
                 "replicates need the latent distribution, but this bootstrap did not store it: "
                 "beyond {limit:,} joint states only networks are stored, and files of older "
                 "versions lack them",
+                {"limit": MAX_JOINT_STATES, "law": Setting("law", "network")},
                 advice="bootstrap a fit with {law} with this version",
-                limit=MAX_JOINT_STATES,
-                law=Setting("law", "network"),
             )
         terms = self.fitted.terms(self.levels) or fit.terms
         law: LatentLaw
@@ -357,10 +355,8 @@ def unidentified_notes(found: BootstrapResult) -> list[str]:
     """Return a note on the coefficients without intervals; empty if there are none."""
     terms = ("intercept", *found.term_names)
     names = [f"{found.response_names[r]}: {terms[t]}" for r, t in np.argwhere(found.in_sum)]
-    if not names:
-        return []
-    more = ", ..." if len(names) > _N_NAMED else ""
-    return [
+    note = (
         f"no interval for {plural(len(names), 'parameter')} of which prerequisites leave only sums "
-        f"identified: {', '.join(names[:_N_NAMED])}{more}"
-    ]
+        f"identified: {first_names(names)}"
+    )
+    return [note] if names else []

@@ -66,9 +66,8 @@ def require_weights(result: FitResult, sample_weight: Any, what: str) -> None:
         raise SettingError(
             "missing-weights",
             "the fit used row weights, and {what} without them would describe another fit",
+            {"what": what, "sample_weight": Setting("sample_weight")},
             advice=Advice("repeat-weights", "give the same weights as {sample_weight}"),
-            what=what,
-            sample_weight=Setting("sample_weight"),
         )
 
 

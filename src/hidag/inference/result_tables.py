@@ -16,6 +16,11 @@ MAX_CELL_LENGTH = 32
 N_EFFECTIVE = "n_effective"
 
 
+def first_names(names: Sequence[str], most: int = 5) -> str:
+    """Return the first names as text, with dots if there are more."""
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows of plain values (NaN for a missing number) with named columns."""
@@ -75,13 +80,8 @@ class Table:
         columns = range(len(self.columns))
         numeric = [all(not isinstance(row[c], str) for row in rows) for c in columns]
         widths = [max(len(row[c]) for row in cells) for c in columns]
-        out = [
-            "  ".join(
-                cell.rjust(width) if right else cell.ljust(width)
-                for cell, width, right in zip(row, widths, numeric, strict=True)
-            ).rstrip()
-            for row in cells
-        ]
+        align = [str.rjust if right else str.ljust for right in numeric]
+        out = ["  ".join(align[c](row[c], widths[c]) for c in columns).rstrip() for row in cells]
         if len(rows) < len(self.rows):
             out.append(f"... {len(self.rows) - len(rows)} more")
         return out

@@ -27,7 +27,7 @@ from hidag.inference.information.item_derivatives import (
 )
 from hidag.inference.information.observed_information import Uncertainty, estimate_uncertainty
 from hidag.inference.intervals import LEVEL, check_level
-from hidag.inference.result_tables import Table
+from hidag.inference.result_tables import Table, first_names
 from hidag.measurement.families import item_type
 from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import category_label, nominal_item
@@ -56,7 +56,6 @@ _IMPOSSIBLE = 1e-12
 _NEGLIGIBLE = 1e-3
 #: Slopes below this share of the largest are rounding errors.
 ROUNDING = 1e-12
-_N_NAMED = 5
 _NAN = float("nan")
 
 
@@ -236,11 +235,8 @@ class StandardErrors:
             (self.known_in_sum, "identified in sums only, because of prerequisites"),
         ):
             if names:
-                more = ", ..." if len(names) > _N_NAMED else ""
-                lines.append(
-                    f"{plural(len(names), 'parameter')} without a standard error ({reason}): "
-                    f"{', '.join(names[:_N_NAMED])}{more}"
-                )
+                number = plural(len(names), "parameter")
+                lines.append(f"{number} without a standard error ({reason}): {first_names(names)}")
         if self.distance > 1.0:
             lines.append(
                 f"the fit is {self.distance:.1f} standard errors from the maximum of the "

@@ -13,6 +13,7 @@ from hidag.latent.state_space import StateSpace
 from hidag.measurement.terms import Terms
 from hidag.metrics.matching import Parts, cpdag_adjacency, match_latents, total_variation
 
+Array = NDArray[np.float64]
 _NAN = float("nan")
 
 
@@ -245,12 +246,7 @@ def _rmse_loadings(moved: Parts, true: Parts, filled: NDArray[np.bool_]) -> floa
     )
 
 
-def _nearest(
-    loadings: NDArray[np.float64],
-    to: NDArray[np.float64],
-    terms: Terms,
-    ruled_out: NDArray[np.bool_],
-) -> NDArray[np.float64]:
+def _nearest(loadings: Array, to: Array, terms: Terms, ruled_out: NDArray[np.bool_]) -> Array:
     """Return the loadings (R, T) nearest to others among those equivalent in possible states."""
     features = terms.features(StateSpace(terms.levels).states()[~ruled_out])
     out = loadings.copy()
@@ -269,5 +265,5 @@ def _columns(values: NDArray[Any], filled: NDArray[np.bool_]) -> NDArray[Any]:
     return out
 
 
-def _rmse(a: NDArray[np.float64] | None, b: NDArray[np.float64] | None) -> float:
+def _rmse(a: Array | None, b: Array | None) -> float:
     return _NAN if a is None or b is None else float(np.sqrt(np.mean((a - b) ** 2)))

@@ -35,6 +35,7 @@ TIE = 1e-9
 SAME_LEVELS, SAME_LOADINGS = 0.6, 0.3
 #: With more joint states, ties are not broken: each trial would take as long as a fit.
 MAX_STATES_FOR_TIES = 1 << 14
+Array = NDArray[np.float64]
 Order = NDArray[np.int64]
 Flips = NDArray[np.bool_]
 
@@ -236,10 +237,7 @@ def relabel_law(law: LatentLaw, order: NDArray[np.int64], flips: NDArray[np.bool
 
 
 def _relabel_table(
-    values: NDArray[Any],
-    levels: tuple[int, ...],
-    order: NDArray[np.int64],
-    flips: NDArray[np.bool_],
+    values: NDArray[Any], levels: tuple[int, ...], order: Order, flips: Flips
 ) -> NDArray[Any]:
     """Return values of joint states (S,) with the latents reordered and some reversed."""
     table = values.reshape(levels).transpose(order)
@@ -304,7 +302,10 @@ def match_latents(
     permutation = np.full(true.n_latents, -1, dtype=np.int64)
     inside = (rows < true.n_latents) & (columns < ours.n_latents)
     permutation[rows[inside]] = columns[inside]
-    direction = _direction(ours, true)
+    # Signs that relate true (rows) and estimated loadings (columns); 0 if undefined.
+    direction = np.zeros((true.n_latents, ours.n_latents))
+    if true.strengths is not None and ours.strengths is not None:
+        direction = np.sign(true.strengths.T @ ours.strengths)
     matched = permutation >= 0
     flips = np.zeros(true.n_latents, dtype=bool)
     flips[matched] = direction[np.flatnonzero(matched), permutation[matched]] < 0
@@ -336,21 +337,8 @@ def _agreement(ours: Parts, true: Parts) -> NDArray[np.float64]:
     return out
 
 
-def _direction(ours: Parts, true: Parts) -> NDArray[np.float64]:
-    """Return the signs that relate true (rows) and estimated loadings (columns); 0 if undefined."""
-    a, b = true.strengths, ours.strengths
-    if a is None or b is None:
-        return np.zeros((true.n_latents, ours.n_latents))
-    return np.asarray(np.sign(a.T @ b), dtype=np.float64)
-
-
 def _break_ties(
-    ours: Parts,
-    true: Parts,
-    agreement: NDArray[np.float64],
-    direction: NDArray[np.float64],
-    permutation: Order,
-    flips: Flips,
+    ours: Parts, true: Parts, agreement: Array, direction: Array, permutation: Order, flips: Flips
 ) -> tuple[Order, Flips]:
     """Return the matching after all exchanges and flips that reduce the distance of the laws.
 
@@ -373,12 +361,7 @@ def _break_ties(
 
 
 def _moves(
-    i: int,
-    j: int,
-    agreement: NDArray[np.float64],
-    direction: NDArray[np.float64],
-    permutation: Order,
-    flips: Flips,
+    i: int, j: int, agreement: Array, direction: Array, permutation: Order, flips: Flips
 ) -> list[tuple[Order, Flips]]:
     """Return the matchings that differ at latents i and j only, with the same agreement."""
     out = []
@@ -415,8 +398,7 @@ def relabel_result(result: FitResult, matching: Matching, names: Sequence[str]) 
             "unmatched-latents",
             "every latent of the fit must be matched to a true one, but the {n_latents} latents "
             "are matched as {permutation}",
-            n_latents=len(result.latent_names),
-            permutation=matching.permutation,
+            {"n_latents": len(result.latent_names), "permutation": matching.permutation},
         )
     new_names = {result.latent_names[old]: name for old, name in zip(order, names, strict=True)}
     return replace(
