@@ -33,12 +33,10 @@ Array = NDArray[np.float64]
 
 #: Up to this many joint states the total variation is a sum over them, beyond it an estimate.
 MAX_SUMMED_STATES = 1 << 20
-#: Smaller total variations are rounding errors.
-ROUNDING = 1e-8
+ROUNDING = 1e-8  # Smaller total variations are rounding errors
 #: Larger tables of items are not exported: other programs fail to read them.
 MAX_ITEM_CELLS = 1 << 16
-#: Items with more values, such as binomial(1000), have no table.
-MAX_ITEM_VALUES = 1 << 8
+MAX_ITEM_VALUES = 1 << 8  # Items with more values, such as binomial(1000), have no table
 
 
 def network_law(result: FitResult) -> NetworkLaw:

@@ -49,8 +49,7 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 #: Reason in tables for a missing value.
 NOT_IDENTIFIED = "not identified: depends on states that prerequisites rule out"
-#: Smaller shares of the population are rounding errors.
-_ROUNDING = 1e-9
+_ROUNDING = 1e-9  # Smaller shares of the population are rounding errors
 
 
 @dataclass(frozen=True)
@@ -199,7 +198,7 @@ class InterventionModel:
         """States (S,) in which an item's distribution is not determined by states that occur."""
         known, result = states_known(self.result), self.result
         return {
-            name: ~known[:, result.responses.item == j].all(axis=1)
+            name: np.asarray(~known[:, result.responses.item == j].all(axis=1))
             for j, name in enumerate(result.item_names)
         }
 

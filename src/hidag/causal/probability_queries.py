@@ -14,6 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.exceptions import DataError
+from hidag.inference.information.item_derivatives import (
+    add_column_axis,
+    broadcast_auxiliary,
+    response_auxiliary,
+)
 from hidag.latent.junction_tree import (
     Factor,
     JunctionTree,
@@ -24,7 +29,7 @@ from hidag.latent.junction_tree import (
 from hidag.latent.laws import NEGLIGIBLE_COUNT, LatentLaw, NetworkLaw
 from hidag.measurement.families import item_type
 from hidag.measurement.families.base import family_named
-from hidag.measurement.parameters import MeasurementParameters, category_label
+from hidag.measurement.parameters import category_label
 from hidag.results import FitResult, as_result
 from hidag.structure.graphs import DAG
 
@@ -34,8 +39,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 #: Up to this many joint states, one joint table is faster than a junction tree.
 MAX_ENUMERATED_STATES = 1 << 11
-#: Junction trees with a larger table are replaced by a weighted sample.
-MAX_TABLE_CELLS = 1 << 21
+MAX_TABLE_CELLS = 1 << 21  # Junction trees with a larger table are replaced by a weighted sample
 N_DRAWS = 200_000
 States = NDArray[np.int64]
 MEAN = "mean"
@@ -244,29 +248,20 @@ def log_density(result: FitResult, item: int, x: float, states: States) -> Array
     """Return the log density of an item at a value in latent states (n, K), shape (n,)."""
     values = np.full((1, len(result.item_names)), np.nan)
     values[0, item] = x
-    responses = result.responses.expand(values)[0]
+    parameters, responses = result.parameters, result.responses.expand(values)[0]
     out = np.zeros(len(states))
     for row in np.flatnonzero(result.responses.item == item):
-        if not np.isnan(responses[row]):
-            out += _response_log_density(result.parameters, int(row), float(responses[row]), states)
+        if np.isnan(responses[row]):
+            continue
+        family, where = family_named(parameters.families[row]), np.array([row])
+        eta = parameters.reordered(items=where).predictors(states)[0]
+        own = broadcast_auxiliary(family, response_auxiliary(parameters, int(row)))
+        value = np.array([responses[row]])
+        theta, partition = family.natural(eta, own)
+        columns = add_column_axis(family, family.to_working(value))
+        linear = np.einsum("dn,ds->ns", columns, add_column_axis(family, theta))[0]
+        out += linear - partition + family.base(value, own)[0]
     return out
-
-
-def _response_log_density(
-    parameters: MeasurementParameters, row: int, x: float, states: States
-) -> Array:
-    family = family_named(parameters.families[row])
-    where = np.array([row])
-    eta = parameters.reordered(items=where).predictors(states)[0]
-    aux = parameters.auxiliary(family, where)[0]
-    own = aux[None] if family.n_cutpoints else aux
-    value = np.array([x])
-    theta, partition = family.natural(eta, own)
-    columns = family.to_working(value)
-    if family.n_columns == 1:
-        columns, theta = columns[None], theta[None]
-    linear = np.einsum("dn,ds->ns", columns, theta)[0]
-    return np.asarray(linear - partition + family.base(value, own)[0])
 
 
 def item_likelihood(result: FitResult, item: int, x: float) -> Factor:

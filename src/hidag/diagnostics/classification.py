@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-#: Consistency and its kappa.
-Agreement = tuple[float, float]
+Agreement = tuple[float, float]  # Consistency and its kappa
 #: Profiles with a smaller share of pairs have one row at most, and say nothing of consistency.
 MIN_PAIR_SHARE = 1e-6
 #: Rows of replicate tables: the standard error of a consistency of .95 is then .002, of .6 .005.
@@ -36,12 +35,10 @@ MIN_REPLICATE_ROWS = 10_000
 #: With a larger share of rows that may be alone in their profile, consistency from pairs of rows
 #: would be biased downwards by up to about this share.
 MAX_SINGLETON_SHARE = 0.05
-#: Replicate tables have a fixed seed, so that the same rows have the same consistency.
-SEED = 0
+SEED = 0  # Replicate tables have a fixed seed, so that the same rows have the same consistency
 FEW_ROWS = "there are few rows for so many joint states"
 _UNKNOWN = float("nan")
-#: Name of the row of ``Classification.quality`` about whole profiles.
-ALL_LATENTS = "(profile)"
+ALL_LATENTS = "(profile)"  # Name of the row of ``Classification.quality`` about whole profiles
 QUALITY_COLUMNS = ("latent", "accuracy", "consistency", "kappa", "entropy", "n_rows")
 
 

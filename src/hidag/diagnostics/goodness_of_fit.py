@@ -43,10 +43,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 CHECK_COLUMNS = ("item", "statistic", "observed", "expected", "lower", "upper", "p_value", "n_rows")
 ALL_ITEMS = "(all items)"
-#: Correlations of pairs are compared up to this many items.
-MAX_ITEMS_FOR_PAIRS = 300
-#: Significance level of the tests in summaries.
-LEVEL = 0.05
+MAX_ITEMS_FOR_PAIRS = 300  # Correlations of pairs are compared up to this many items
+LEVEL = 0.05  # Significance level of the tests in summaries
 _EMPTY = Table((), ())
 WEIGHTS_MISSING = Message(
     "weights-missing",

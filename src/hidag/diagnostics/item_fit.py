@@ -23,8 +23,7 @@ Array = NDArray[np.float64]
 COLUMNS = (
     "item", "observed", "expected", "rmsd", "chi_square", "degrees", "p_value", "n_rows",
 )  # fmt: skip
-#: Larger exponents would overflow.
-MAX_EXPONENT = 600.0
+MAX_EXPONENT = 600.0  # Larger exponents would overflow
 #: Up to this many sums per row, posteriors are first summed by the states of the item's latents.
 MAX_GROUPED_SUMS = 256
 #: Directions with a smaller relative variance are dropped: with about a thousand rows their

@@ -33,20 +33,15 @@ from hidag.inference.information.observed_information import with_moved_shape
 Array = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-#: Array elements of a block of rows or of moments.
-BLOCK_SIZE = 1 << 22
-#: With more moments their covariance matrix takes too long.
-MAX_MOMENTS = 3000
+BLOCK_SIZE = 1 << 22  # Array elements of a block of rows or of moments
+MAX_MOMENTS = 3000  # With more moments their covariance matrix takes too long
 MIN_ROWS = 30
-#: Relative singular values below this are zero.
-RANK_TOLERANCE = 1e-7
+RANK_TOLERANCE = 1e-7  # Relative singular values below this are zero
 #: States in which the means of an item have less than this share of the steepest slope are treated
 #: separately; slopes below the second number are zero.
 BOUNDARY_SLOPE, ZERO_SLOPE = 1e-2, 1e-9
-#: Dividing by smaller probabilities would overflow.
-MIN_PROBABILITY = 1e-200
-#: Confidence level of the interval of RMSEA2.
-LEVEL = 0.9
+MIN_PROBABILITY = 1e-200  # Dividing by smaller probabilities would overflow
+LEVEL = 0.9  # Confidence level of the interval of RMSEA2
 
 
 @dataclass(frozen=True)

@@ -24,15 +24,11 @@ from hidag.results import FitResult
 Array = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-#: Scores below this share of the largest are rounding errors.
-ROUNDING = 1e-12
-#: Relative singular values of the scores below this are zero.
-RANK_TOLERANCE = 1e-8
-#: Relative eigenvalues of a covariance below this are zero.
-MIN_RELATIVE_VARIANCE = 1e-6
-#: Largest number of directions shared by all moments, and rows needed for each.
-MAX_SHARED = 64
-ROWS_PER_DIRECTION = 10
+ROUNDING = 1e-12  # Scores below this share of the largest are rounding errors
+RANK_TOLERANCE = 1e-8  # Relative singular values of the scores below this are zero
+MIN_RELATIVE_VARIANCE = 1e-6  # Relative eigenvalues of a covariance below this are zero
+MAX_SHARED = 64  # Largest number of directions shared by all moments
+ROWS_PER_DIRECTION = 10  # Rows needed for each
 #: Scores sum to zero at a maximum. Parameters on the boundary (an answer that nobody in a state
 #: gave) leave a small direction that is constant over rows and would explain any mean. Its cosine
 #: with the constant is near 1, that of directions left by a penalty near 0.

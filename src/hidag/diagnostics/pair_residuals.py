@@ -33,8 +33,7 @@ Indices = NDArray[np.intp]
 COLUMNS = (
     "first", "second", "observed", "expected", "residual", "tested", "z", "p_value", "n_rows",
 )  # fmt: skip
-#: Array elements of a block of pairs and directions.
-BLOCK_SIZE = 1 << 23
+BLOCK_SIZE = 1 << 23  # Array elements of a block of pairs and directions
 #: Pairs of which the regression on the scores leaves a smaller share have no variance left.
 MIN_RELATIVE_VARIANCE = 1e-8
 #: Expected number of rows in which both items deviate from the expectation of their state, as is
@@ -43,13 +42,11 @@ MIN_DEVIATIONS = 5.0
 #: Bounds on p-values above this are not reported; under a correct model hardly one in the pairs of
 #: fifty items is below.
 MAX_BOUND = 1e-4
-#: Smaller p-values would have an infinite z score.
-MIN_P_VALUE = 1e-300
+MIN_P_VALUE = 1e-300  # Smaller p-values would have an infinite z score
 #: The regression must leave this multiple of the share that it removes by chance. With less, the
 #: residual variance is underestimated in a few hundred rows, and correct models are rejected.
 MIN_RESIDUAL_RATIO = 4.0
-#: Regularises directions that two items share.
-RIDGE = 1e-9
+RIDGE = 1e-9  # Regularises directions that two items share
 #: Whole numbers have a central fourth moment of at least this share of their variance, the value
 #: of a Bernoulli variable with probability one half.
 MIN_FOURTH_MOMENT = 0.25
@@ -74,12 +71,8 @@ def compute_pair_residuals(
     weights = free.data.row_weights
     root = np.sqrt(weights)[:, None]
     x = np.where(seen, root * (columns.values - means), 0.0)
-    spread = np.nan_to_num(
-        [
-            weighted_mean_std(columns.values[here, g], weights[here])[1]
-            for g, here in enumerate(seen.T)
-        ]
-    )
+    cells = zip(columns.values.T, seen.T, strict=True)
+    spread = np.nan_to_num([weighted_mean_std(own[here], weights[here])[1] for own, here in cells])
     conditional, support = _conditional_variances(free, columns, np.where(spread > 0, spread, 1.0))
     sums = PairSums(x, root * seen, expected, conditional, support, columns.item, scores)
     names = np.array(columns.names, dtype=object)
@@ -241,10 +234,8 @@ class PairSums:
         return out
 
     def _block(self, first: slice) -> tuple[PairRows, Array, Array, Array, Array]:
-        x, expected = self.x[:, first], self.expected[first]
-        ones = np.ones(len(self.x))
-        sums = self._products(first, ones)
-        rows = self._rows(first)
+        x, expected, rows = self.x[:, first], self.expected[first], self._rows(first)
+        sums = self._products(first, np.ones(len(self.x)))
         crossed = self._by_weight[:, first].T @ self._by_weight
         squares = (x**2).T @ self.x**2 - 2.0 * expected * crossed + rows.squares * expected**2
         left, rest = squares.copy(), sums.copy()
@@ -254,29 +245,21 @@ class PairSums:
             rest -= product * direction.sum()
         used = np.full(expected.shape, float(self.scores.shared.shape[1]))
         if self._directions:
-            near = np.stack(
-                [self._products(first, own[:, first]) for own in self._directions], axis=-1
-            )
-            far = np.stack([self._products(first, None, own) for own in self._directions], axis=-1)
-            crossed = np.stack(
-                [
-                    np.stack([a[:, first].T @ b for b in self._directions], -1)
-                    for a in self._directions
-                ],
-                -2,
-            )
-            totals = np.stack([own.sum(axis=0) for own in self._directions], axis=-1)
+            every = self._directions
+            near = np.stack([self._products(first, own[:, first]) for own in every], axis=-1)
+            far = np.stack([self._products(first, None, own) for own in every], axis=-1)
+            products = ([a[:, first].T @ b for b in every] for a in every)
+            crossed = np.stack([np.stack(part, axis=-1) for part in products], axis=-2)
+            totals = np.stack([own.sum(axis=0) for own in every], axis=-1)
             here = totals[first][:, None, :]
             left -= (near**2).sum(axis=-1)
             rest -= (near * here).sum(axis=-1)
             # Second item's directions, orthogonal to those of the first.
             beyond = far - np.einsum("abpq,abp->abq", crossed, near)
-            total = totals[None] - np.einsum(
-                "abpq,abp->abq", crossed, np.broadcast_to(here, near.shape)
-            )
-            inner = (1.0 + RIDGE) * np.eye(len(self._directions)) - np.einsum(
-                "abpq,abpr->abqr", crossed, crossed
-            )
+            there = np.broadcast_to(here, near.shape)
+            total = totals[None] - np.einsum("abpq,abp->abq", crossed, there)
+            shared = np.einsum("abpq,abpr->abqr", crossed, crossed)
+            inner = (1.0 + RIDGE) * np.eye(len(every)) - shared
             solved = np.linalg.solve(inner, beyond[..., None])[..., 0]
             left -= (beyond * solved).sum(axis=-1)
             rest -= (total * solved).sum(axis=-1)
@@ -295,9 +278,8 @@ class PairSums:
         # t instead of normal: the variance is estimated from so many deviations.
         p_values = 2.0 * t.sf(np.abs(z), np.maximum(deviations, 1.0))
         # The bound does not use the regression, which is unreliable for few deviations.
-        bound = bound_p_values(
-            np.abs(rest), np.maximum(squares, conditional), conditional, deviations
-        )
+        variance = np.maximum(squares, conditional)
+        bound = bound_p_values(np.abs(rest), variance, conditional, deviations)
         p_values = np.where(good, p_values, bound)
         z = np.where(good, z, np.sign(rest) * norm.isf(np.maximum(bound, MIN_P_VALUE) / 2.0))
         return rows, sums, rest, z, p_values
@@ -309,18 +291,15 @@ class PairSums:
         second.
         """
         x, seen, expected = self.x[:, first], self.seen[:, first], self.expected[first]
+        missing = self._has_missing
         if near is not None:
             by = near[:, None] if near.ndim == 1 else near
             products = (x * by).T @ self.x
-            counts = (
-                (seen * by).T @ self.seen if self._has_missing else (self._weights @ by)[:, None]
-            )
+            counts = (seen * by).T @ self.seen if missing else (self._weights @ by)[:, None]
         else:
             assert far is not None
             products = x.T @ (self.x * far)
-            counts = (
-                seen.T @ (self.seen * far) if self._has_missing else (self._weights @ far)[None]
-            )
+            counts = seen.T @ (self.seen * far) if missing else (self._weights @ far)[None]
         return np.asarray(products - expected * counts)
 
 

@@ -43,10 +43,8 @@ MIN_REFERENCE_ROWS = 4_000
 MAX_EXTRA_ROWS = 80_000
 #: Patterns of missing cells with reference rows; other patterns use the nearest of these.
 MAX_PATTERNS = 2_000
-#: Patterns whose distances are computed at once.
-BLOCK_SIZE = 1_000
-#: Draws for moments of log densities without a closed form or an enumeration.
-N_DRAWS = 2000
+BLOCK_SIZE = 1_000  # Patterns whose distances are computed at once
+N_DRAWS = 2000  # Draws for moments of log densities without a closed form or an enumeration
 #: Counts are enumerated from 0 until the remaining probability is at most the last number.
 MIN_COUNTS, MAX_COUNTS, COUNT_TAIL = 1 << 6, 1 << 16, 1e-9
 

@@ -52,8 +52,7 @@ MAX_STEPS = 1000
 #: Mass that a refit spreads over all states that may occur. EM hardly returns mass to a state that
 #: the fit with another Q left empty.
 UNIFORM_SHARE = 1e-3
-#: Action for entries that make no difference in any state that occurs.
-NOT_TESTED = "not judged"
+NOT_TESTED = "not judged"  # Action for entries that make no difference in any state that occurs
 
 
 @dataclass(frozen=True)
@@ -99,12 +98,10 @@ class QModel:
         """
         if self.result.ruled_out is None:
             return bool((q[item] == self.q[item]).all())
-        pairs = zip(
-            self._possible_designs(self.q, item), self._possible_designs(q, item), strict=True
-        )
+        designs = (self._possible_designs(each, item) for each in (self.q, q))
         return all(
             design_rank(np.hstack([one, other])) == design_rank(one) == design_rank(other)
-            for one, other in pairs
+            for one, other in zip(*designs, strict=True)
         )
 
     def _possible_designs(self, q: Q, item: int) -> list[Array]:
@@ -135,9 +132,8 @@ class QModel:
         if result.ruled_out is not None:
             possible[result.ruled_out] = 0.0
         if is_reversed:
-            probabilities, possible = (
-                _reverse_states(one, levels) for one in (probabilities, possible)
-            )
+            probabilities = _reverse_states(probabilities, levels)
+            possible = _reverse_states(possible, levels)
         allowed = np.full((len(support), 1 + terms.n_terms), ZERO, dtype=np.uint8)
         allowed[:, 0] = FREE
         allowed[:, 1:][support] = FREE
@@ -184,13 +180,8 @@ class QModel:
     def _with_estimate(
         self, q: Q, parameters: MeasurementParameters, law: LatentLaw, log_likelihood: float
     ) -> QModel:
-        result = replace(
-            self.result,
-            parameters=parameters,
-            law=law,
-            q_given=np.array(q, dtype=np.int8),
-            log_likelihood=log_likelihood,
-        )
+        result = replace(self.result, parameters=parameters, law=law, log_likelihood=log_likelihood)
+        result = replace(result, q_given=np.array(q, dtype=np.int8))
         return QModel(result, self.values, self.weights, log_likelihood)
 
     def reweight(self, weights: Array) -> QModel:
@@ -212,9 +203,8 @@ def _run_to_convergence(
     found = steps(parameters, probabilities, schedule=window)
     before, gained = np.inf, found.log_likelihood - float(found.trace[0, 0])
     for _ in range(MAX_STEPS // WINDOW - 1):
-        if gained < ROUNDING or (
-            gained < TOLERANCE and extrapolate_gain(before, gained) < TOLERANCE
-        ):
+        small = gained < TOLERANCE and extrapolate_gain(before, gained) < TOLERANCE
+        if gained < ROUNDING or small:
             break
         last = found.log_likelihood
         found = steps(found.parameters, found.probabilities, schedule=window)
@@ -277,8 +267,7 @@ class EntryTest:
     degrees: int  # number of coefficients added or dropped
 
 
-#: An entry to add: item, latent and the new Q.
-_Change = tuple[int, int, Q]
+_Change = tuple[int, int, Q]  # An entry to add: item, latent and the new Q
 
 
 def screen_entries(model: QModel) -> list[EntryTest]:

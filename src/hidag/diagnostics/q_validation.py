@@ -37,12 +37,9 @@ from hidag.structure.knowledge import Knowledge
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int8]
 
-#: Refits at each step, of the changes with the best screening statistics.
-N_CANDIDATES = 4
-#: Entries with a likelihood ratio from a refit.
-MAX_REFITS = 24
-#: Stack frames from a warning to the caller of ``validate_q``.
-_STACK = 4
+N_CANDIDATES = 4  # Refits at each step, of the changes with the best screening statistics
+MAX_REFITS = 24  # Entries with a likelihood ratio from a refit
+_STACK = 4  # Stack frames from a warning to the caller of ``validate_q``
 _COLUMNS = (
     "item", "latent", "provisional", "suggested", "estimated", "action", "screening",
     "likelihood_ratio", "degrees", "p_value", "price", "support",

@@ -47,32 +47,23 @@ _TableRow = tuple[int, tuple[int, ...], int]
 #: A fit moved forward and backward along a direction, and by how much.
 _Perturbation = tuple[FitResult, FitResult, float]
 
-#: The information is computed over listed joint states, at most so many.
-MAX_STATES = 1 << 10
-#: More parameters take more than a gigabyte and a minute.
-MAX_PARAMETERS = 5000
-#: Smallest probability of a drawn law, unless it is zero in the fit.
-MIN_PROBABILITY = 1e-6
+MAX_STATES = 1 << 10  # The information is computed over listed joint states, at most so many
+MAX_PARAMETERS = 5000  # More parameters take more than a gigabyte and a minute
+MIN_PROBABILITY = 1e-6  # Smallest probability of a drawn law, unless it is zero in the fit
 USE_BOOTSTRAP = Advice("bootstrap-intervals", "pass the replicates of a bootstrap instead")
-#: Number of drawn responses to average over, fewer if there are many states.
-N_RESPONSES = 10_000
+N_RESPONSES = 10_000  # Number of drawn responses to average over, fewer if there are many states
 MAX_CELLS = 1 << 22
 #: Minimum number of responses per parameter: fewer would leave parameters unidentified.
 RESPONSES_PER_PARAMETER = 2
 #: Responses are enumerated if there are at most so many over all patterns of missing cells.
 MAX_ENUMERATED = 1 << 15
-#: Directions with a smaller share of the largest eigenvalue are unidentified.
-FLAT = 1e-7
-#: Relative size of rounding errors in redundant directions of the law.
-ROUNDING = 1e-9
-#: Number of random steps per gradient estimate.
-N_STEPS = 8
-#: Largest change of a parameter in a numerical derivative.
-STEP = 1e-3
+FLAT = 1e-7  # Directions with a smaller share of the largest eigenvalue are unidentified
+ROUNDING = 1e-9  # Relative size of rounding errors in redundant directions of the law
+N_STEPS = 8  # Number of random steps per gradient estimate
+STEP = 1e-3  # Largest change of a parameter in a numerical derivative
 #: Relative size of the identified components in directions at the bound ``FLAT``.
 NEARLY_NONE = float(np.sqrt(FLAT))
-#: Smaller changes, relative to the unit of a number, are rounding errors.
-CHANGE_ROUNDING = 1e-13
+CHANGE_ROUNDING = 1e-13  # Smaller changes, relative to the unit of a number, are rounding errors
 #: The reason in tables why an effect has no interval.
 NO_INTERVAL = "no interval: it depends on parameters that are not identified"
 

@@ -36,9 +36,8 @@ from hidag.results import FitResult, as_result, read_archive, versions_used, wri
 
 KINDS = ("nonparametric", "parametric")
 STARTS = ("full", "fitted")
-#: The signature file of a folder of resamples, and the files of these.
-_SIGNATURE = "bootstrap.json"
-_RESAMPLE = "resample-{}.npz"
+_SIGNATURE = "bootstrap.json"  # The signature of a folder of resamples
+_RESAMPLE = "resample-{}.npz"  # The files of these
 _HOLDS = "resample"
 
 

@@ -11,14 +11,11 @@ from hidag.exceptions import invalid_setting
 
 Array = NDArray[np.float64]
 
-#: Default coverage probability of intervals.
-LEVEL = 0.9
+LEVEL = 0.9  # Default coverage probability of intervals
 #: Fewer replicates give intervals with a coverage below one half; these are not reported.
 MIN_REPLICATES = 3
-#: Numbers below this share of the largest are treated as zero.
-ROUNDING = 1e-12
-#: Bisection steps for the tail probability; 20 steps give a precision of 1e-6.
-N_BISECTIONS = 24
+ROUNDING = 1e-12  # Numbers below this share of the largest are treated as zero
+N_BISECTIONS = 24  # Bisection steps for the tail probability; 20 steps give a precision of 1e-6
 
 
 def percentile_interval(values: ArrayLike, level: float = LEVEL) -> tuple[Array, Array]:

@@ -29,8 +29,7 @@ Array = NDArray[np.float64]
 #: Larger laws are stored as networks. A saturated law has only its joint table, so the limit is
 #: the size at which hundreds of refits still fit in memory.
 MAX_JOINT_STATES = 1 << 13
-#: A refit's latent with a smaller cosine of loadings is a different latent.
-SAME_LATENT = 0.9
+SAME_LATENT = 0.9  # A refit's latent with a smaller cosine of loadings is a different latent
 
 
 def refit_settings(result: FitResult) -> tuple[dict[str, Any], list[str]]:

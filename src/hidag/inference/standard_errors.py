@@ -50,12 +50,10 @@ PATTERN_COLUMNS = ("item", "latents", "pattern", "called", "share", *_INTERVAL)
 NO_PATTERNS = Table(PATTERN_COLUMNS, ())
 #: Items with more patterns of their latents are omitted from the table of patterns.
 MAX_PATTERNS = 64
-#: Patterns with a smaller probability are impossible.
-_IMPOSSIBLE = 1e-12
+_IMPOSSIBLE = 1e-12  # Patterns with a smaller probability are impossible
 #: Predictors with a smaller share of the derivative of a category's log odds are ignored.
 _NEGLIGIBLE = 1e-3
-#: Slopes below this share of the largest are rounding errors.
-ROUNDING = 1e-12
+ROUNDING = 1e-12  # Slopes below this share of the largest are rounding errors
 _NAN = float("nan")
 
 

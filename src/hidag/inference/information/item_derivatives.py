@@ -22,8 +22,7 @@ Array = NDArray[np.float64]
 
 #: Steps of numerical first and second derivatives; errors are about their squares.
 STEP, LARGER_STEP = 1e-5, 1e-4
-#: Singular values below this share of the largest are zero.
-NO_DIRECTION = 1e-9
+NO_DIRECTION = 1e-9  # Singular values below this share of the largest are zero
 
 
 @dataclass(frozen=True)

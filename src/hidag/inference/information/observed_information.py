@@ -43,14 +43,10 @@ Array = NDArray[np.float64]
 
 #: Step of numerical derivatives; errors are about its square, and rounding about 1e-16 / STEP.
 STEP = 1e-4
-#: Rows with a smaller posterior probability of a state are omitted from its sums.
-NO_WEIGHT = 1e-12
-#: More multiplications would take many minutes.
-MAX_WORK = 1e12
-#: Directions with a smaller share of the complete-data information are flat.
-FLAT = 1e-6
-#: A parameter with this share in flat directions is not estimated.
-FLAT_SHARE = 1e-2
+NO_WEIGHT = 1e-12  # Rows with a smaller posterior probability of a state are omitted from its sums
+MAX_WORK = 1e12  # More multiplications would take many minutes
+FLAT = 1e-6  # Directions with a smaller share of the complete-data information are flat
+FLAT_SHARE = 1e-2  # A parameter with this share in flat directions is not estimated
 #: Boundary directions are known up to rounding, and each of many coefficients has a small share.
 BOUNDARY_SHARE = 1e-6
 

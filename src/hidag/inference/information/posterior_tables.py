@@ -28,10 +28,8 @@ from hidag.results import FitResult
 Array = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-#: Joint states are listed up to this number.
-MAX_STATES = 1 << 13
-#: Maximum number of cells (rows times states) of a block.
-BLOCK_CELLS = 1 << 22
+MAX_STATES = 1 << 13  # Joint states are listed up to this number
+BLOCK_CELLS = 1 << 22  # Maximum number of cells (rows times states) of a block
 
 
 @dataclass(frozen=True)
