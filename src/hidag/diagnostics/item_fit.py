@@ -64,19 +64,11 @@ def compute_item_fit(free: FreeParameters, columns: ScoredColumns, scores: Local
         )
         mean, spread = weighted_mean_std(x, own_weights)
         n_effective.append(effective_sample_size(own_weights))
-        rows.append(
-            (
-                columns.names[g],
-                mean,
-                float(means[g]),
-                distances[g] / (1.0 if np.isin(x, (0.0, 1.0)).all() else spread or 1.0),
-                value,
-                degrees,
-                # F instead of chi-square: variances are estimated from few rows.
-                float(f.sf(value / degrees, degrees, least_support)) if degrees else np.nan,
-                int(seen.sum()),
-            )
-        )
+        distance = distances[g] / (1.0 if np.isin(x, (0.0, 1.0)).all() else spread or 1.0)
+        # F instead of chi-square: variances are estimated from few rows.
+        p_value = float(f.sf(value / degrees, degrees, least_support)) if degrees else np.nan
+        test = (value, degrees, p_value, int(seen.sum()))
+        rows.append((columns.names[g], mean, float(means[g]), distance, *test))
     found = Table.of(COLUMNS, rows)
     return found if free.data.weights is None else found.with_column(N_EFFECTIVE, n_effective)
 
@@ -158,10 +150,8 @@ def _leave_out_by_enumeration(
             inside = group[:, None] == np.arange(len(first))
             grouped = len(first) * features.shape[1] <= MAX_GROUPED_SUMS
             if grouped:
-                by_group = posterior @ (inside[:, :, None] * features[:, None]).reshape(
-                    len(group), -1
-                )
-                by_group = by_group.reshape(len(posterior), len(first), -1)
+                each = (inside[:, :, None] * features[:, None]).reshape(len(group), -1)
+                by_group = (posterior @ each).reshape(len(posterior), len(first), -1)
             for j in np.flatnonzero(pattern_of.ravel() == p):
                 density = np.zeros((len(posterior), len(first)))
                 for r in np.flatnonzero(free.result.responses.item == j):

@@ -83,13 +83,9 @@ class ScoredColumns:
 
     def selected(self, columns: IntArray) -> ScoredColumns:
         """Return some of the columns, in their order."""
-        return ScoredColumns(
-            tuple(self.names[g] for g in columns),
-            self.item[columns],
-            self.values[:, columns],
-            self.expected.selected(columns),
-            self.categorical[columns],
-        )
+        names, values = tuple(self.names[g] for g in columns), self.values[:, columns]
+        expected, categorical = self.expected.selected(columns), self.categorical[columns]
+        return ScoredColumns(names, self.item[columns], values, expected, categorical)
 
     def pairs(self) -> tuple[IntArray, IntArray]:
         """Return the pairs of columns of different items."""

@@ -70,14 +70,12 @@ class PersonFit:
         known = [row for row in self.table.rows if not np.isnan(row[1])]
         worst = Table(self.table.columns, tuple(sorted(known, key=lambda row: row[1])))
         share = float(np.mean([row[2] < 0.05 for row in known])) if known else float("nan")
-        return "\n".join(
-            [
-                f"person fit (lz) of {len(known):,} rows, compared with {self.n_reference:,} rows "
-                "drawn from the model with the same or similar missing cells: "
-                f"{share:.1%} have p < 0.05; the worst are",
-                *worst.lines(max_shown),
-            ]
+        heading = (
+            f"person fit (lz) of {len(known):,} rows, compared with {self.n_reference:,} rows drawn "
+            f"from the model with the same or similar missing cells: {share:.1%} have p < 0.05; the "
+            "worst are"
         )
+        return "\n".join([heading, *worst.lines(max_shown)])
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return one dictionary for each row."""
@@ -241,30 +239,25 @@ class DensityMoments:
 
     def __init__(self, result: FitResult) -> None:
         self.result = result
-        self._known: list[dict[tuple[float, ...], tuple[float, float]]] = [
-            {} for _ in result.item_names
-        ]
+        self._known: dict[tuple[float, ...], tuple[float, float]] = {}
 
     def of(self, item: int, eta: Array) -> tuple[Array, Array]:
         """Return means and variances for predictors of the item's responses, (R_j, N) to (N,)."""
         points, place = np.unique(eta, axis=1, return_inverse=True)
-        known = self._known[item]
         pairs = []
         for point in points.T:
-            key = tuple(point.tolist())
-            if key not in known:
-                known[key] = self._moments(item, point)
-            pairs.append(known[key])
+            key = (item, *point.tolist())
+            if key not in self._known:
+                self._known[key] = self._moments(item, point)
+            pairs.append(self._known[key])
         table = np.array(pairs).reshape(-1, 2)[place.ravel()]
         return table[:, 0], table[:, 1]
 
     def _moments(self, item: int, point: Array) -> tuple[float, float]:
         parameters = self.result.parameters
         first = int(self.result.responses.starts[item])
-        family, own = (
-            family_named(parameters.families[first]),
-            response_auxiliary(parameters, first),
-        )
+        family = family_named(parameters.families[first])
+        own = response_auxiliary(parameters, first)
         nominal = nominal_item(self.result.families[item])
         if nominal is not None:
             probabilities = nominal.probabilities(family.response_mean(point, own))
@@ -297,9 +290,8 @@ def _count_probabilities(family: Family, own: Array, eta: float) -> Array | None
     """Return the probabilities of 0, 1, 2, ... at a predictor, None if there are too many."""
     n_values = MIN_COUNTS
     while n_values <= MAX_COUNTS:
-        probabilities = np.exp(
-            log_density(family, own, np.arange(n_values, dtype=float), np.full(n_values, eta))
-        )
+        values = np.arange(n_values, dtype=float)
+        probabilities = np.exp(log_density(family, own, values, np.full(n_values, eta)))
         if probabilities.sum() > 1.0 - COUNT_TAIL:
             return np.asarray(probabilities)
         n_values *= 4

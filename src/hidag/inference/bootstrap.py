@@ -252,7 +252,17 @@ def _make_task(
         raise DataError("wrong-shape", reason, n_rows=len(table), shape=weights.shape)
     # The fit ignores empty rows; resampling them would change the number of rows used.
     answered = nonempty_rows(table)
-    settings = fit.get_params() if isinstance(fit, DCRL) else _stored_settings(result)
+    if isinstance(fit, DCRL):
+        settings = fit.get_params()
+    else:
+        settings, absent = refit_settings(result)
+        if absent:
+            raise SettingError(
+                "settings-not-stored",
+                "the result does not store {names}, so that the model cannot be refitted",
+                {"names": ", ".join(absent)},
+                advice="pass the fitted DCRL itself",
+            )
     settings |= {
         # Choices made from the whole table are not made again from a resample.
         "n_latents": len(result.latent_names),
@@ -294,15 +304,3 @@ def _fitted_rows(result: FitResult, X: Any) -> NDArray[np.float64]:
             got_items=rows.shape[1],
         )
     return rows
-
-
-def _stored_settings(result: FitResult) -> dict[str, Any]:
-    settings, absent = refit_settings(result)
-    if absent:
-        raise SettingError(
-            "settings-not-stored",
-            "the result does not store {names}, so that the model cannot be refitted",
-            advice="pass the fitted DCRL itself",
-            names=", ".join(absent),
-        )
-    return settings

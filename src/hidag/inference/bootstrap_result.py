@@ -316,8 +316,7 @@ class BootstrapResult:
             lines.append("  no pair is adjacent in the fit or in half of the refits")
         return "\n".join(lines)
 
-    def __str__(self) -> str:
-        return self.summary()
+    __str__ = summary
 
     def save(self, path: str | Path) -> Path:
         """Write the result to one file (a zip of arrays with a JSON header) and return its path."""

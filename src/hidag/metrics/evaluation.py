@@ -177,8 +177,7 @@ class Evaluation:
         ]
         return "\n".join(lines)
 
-    def __str__(self) -> str:
-        return self.summary()
+    __str__ = summary
 
 
 def evaluate(estimate: object, truth: object) -> Evaluation:
