@@ -71,9 +71,9 @@ class PersonFit:
         worst = Table(self.table.columns, tuple(sorted(known, key=lambda row: row[1])))
         share = float(np.mean([row[2] < 0.05 for row in known])) if known else float("nan")
         heading = (
-            f"person fit (lz) of {len(known):,} rows, compared with {self.n_reference:,} rows drawn "
-            f"from the model with the same or similar missing cells: {share:.1%} have p < 0.05; the "
-            "worst are"
+            f"person fit (lz) of {len(known):,} rows, compared with {self.n_reference:,} rows "
+            "drawn from the model with the same or similar missing cells: "
+            f"{share:.1%} have p < 0.05; the worst are"
         )
         return "\n".join([heading, *worst.lines(max_shown)])
 
