@@ -306,6 +306,23 @@ class FactorCountConfig:
 
 
 @dataclass(frozen=True)
+class ConfirmatoryConfig:
+    """Starts when Q is given (``hidag.strategy.confirmatory``; benchmarks/maximum.py)."""
+
+    # Share of random starts with ordered cells, and their range in units of the items' scales.
+    ordered_share: float = 0.7
+    ordered_reach: float = 2.5
+    # Best ends of the short runs that continue as a share of the starts, EM steps of each, and
+    # their tolerance relative to the schedule: likelihoods are flat where items are few.
+    race_share: float = 0.25
+    race_steps: int = 150
+    race_tolerance: float = 0.3
+    # Ends that are run to convergence; objectives this close are the same maximum.
+    n_finalists: int = 4
+    same_objective: float = 0.01
+
+
+@dataclass(frozen=True)
 class SelectionConfig:
     """Selection of the number of latents (benchmarks/number_of_latents.py)."""
 
@@ -374,6 +391,7 @@ class Config:
     initialization: InitializationConfig = InitializationConfig()
     levels: LevelsConfig = LevelsConfig()
     factor_count: FactorCountConfig = FactorCountConfig()
+    confirmatory: ConfirmatoryConfig = ConfirmatoryConfig()
     selection: SelectionConfig = SelectionConfig()
     graph_stage: GraphStageConfig = GraphStageConfig()
     fit_warnings: FitWarningConfig = FitWarningConfig()

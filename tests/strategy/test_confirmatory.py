@@ -1,4 +1,4 @@
-"""Confirmatory estimation: restarts of latents and of the law, and the number of starts."""
+"""Confirmatory estimation: starts, the race of their ends, and restarts of the law."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from hidag import DCRL
+from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
 from hidag.em.em import run_em
 from hidag.em.m_step import Basis, allowed_coefficients
@@ -21,10 +22,10 @@ from hidag.strategy.confirmatory import (
     FEWEST_STARTS,
     MOST_STARTS,
     _best_saturated,
-    _restart_latents,
+    _ordered_start,
+    _race,
     _restart_law,
     choose_n_starts,
-    law_without,
 )
 from hidag.strategy.measurement import parents_by_search
 from hidag.strategy.problem import SearchProblem
@@ -63,30 +64,6 @@ def ends(problem):
     return [run_em(problem, point.parameters, point.probabilities) for point in points]
 
 
-def test_restarted_latents_are_independent_and_the_others_keep_their_law():
-    law = np.random.default_rng(0).dirichlet(np.ones(16))
-    cube = law_without(law, np.array([1, 3]), SPACE).reshape(SPACE.levels)
-    assert cube.sum() == pytest.approx(1.0)
-    even = cube.mean(axis=(1, 3), keepdims=True)
-    np.testing.assert_allclose(cube, np.broadcast_to(even, cube.shape))
-    expected = 0.9 * law.reshape(SPACE.levels).sum(axis=(1, 3)) + 0.1 / 4
-    np.testing.assert_allclose(cube.sum(axis=(1, 3)), expected)
-
-
-def test_restarts_lead_from_the_worst_end_to_the_best(problem, ends):
-    now = min(ends, key=lambda end: end.objective)
-    best = max(end.objective for end in ends)
-    assert now.objective < best - 5.0
-    counts = set()
-    for rng in generators_of(3, 16)[1:]:
-        items, law, count = _restart_latents(problem, now, rng)
-        counts.add(count)
-        found = run_em(problem, items, law)
-        now = max(now, found, key=lambda end: end.objective)
-    assert counts == {1, 2}
-    assert now.objective > best - 1.0
-
-
 def test_restarts_of_the_law_recover_states_without_mass(problem, ends):
     end = max(ends, key=lambda e: e.objective)
     few_states = np.where(np.arange(16) % 3 == 0, 1.0, 0.0)
@@ -104,13 +81,28 @@ def test_best_of_all_starts_is_reported_with_a_record_of_each(problem, ends):
     found = _best_saturated(replace(problem, n_starts=16), None)
     labels = [record.label for record in found.records]
     assert len(labels) == 16
-    restarted = {label for label in labels if label.endswith("restarted")}
-    assert restarted == {f"given Q, {n} of 4 latents restarted" for n in (1, 2)}
-    # A quarter of the starts is independent.
-    assert sum(not label.endswith("restarted") for label in labels) == 4
+    assert set(labels) == {"given Q", "given Q, random", "given Q, ordered"}
     assert found.best.objective >= max(record.objective for record in found.records) - 1e-6
     assert found.best.objective >= max(end.objective for end in ends) - 1e-3
     assert 1 <= found.n_reached <= 16
+
+
+def test_ordered_starts_rise_with_the_levels(problem):
+    for rng in generators_of(5, 4):
+        point = _ordered_start(problem, rng)
+        # Least squares on sorted cells of two latents: their sum has a positive effect.
+        assert (point.parameters.loadings.sum(axis=1) > 0).all()
+        assert ((point.parameters.loadings != 0) == (Q == 1)).all()
+        assert point.probabilities.sum() == pytest.approx(1.0)
+
+
+def test_race_returns_the_best_end_and_no_maximum_twice(problem, ends):
+    again = [ends[0], *ends]
+    order = _race(problem, again, lambda searched, _, items, law: run_em(searched, items, law))
+    values = [again[i].objective for i in order]
+    assert values[0] == max(end.objective for end in again)
+    assert (np.diff(values) < -CONFIG.confirmatory.same_objective).all()
+    assert len(order) <= CONFIG.confirmatory.n_finalists
 
 
 def test_number_of_starts_falls_with_the_cost_of_an_e_step(problem):

@@ -1,9 +1,9 @@
 """Confirmatory estimation: Q is given in full, and the likelihood itself is maximised.
 
-All starts are made and compared in the model that is fitted, whatever its effects: random starts,
-starts from converged sub-models, and restarts of some latents of the best ends so far. Likelihoods
-with a given Q have many local maxima, and EM steps are cheap, so many short runs come first and the
-best distinct ends are run to convergence.
+All starts are made and compared in the model that is fitted, whatever its effects: random starts
+and starts from sub-models. Likelihoods with a given Q have many local maxima, and EM steps are
+cheap: many short runs come first, the best of them continue, and the best distinct ends are run to
+convergence.
 """
 
 from __future__ import annotations
@@ -17,9 +17,16 @@ from numpy.typing import NDArray
 
 from hidag.config import CONFIG
 from hidag.em.em import Estimate, append_run, run_em
+from hidag.em.m_step import coefficient_scales
 from hidag.em.problem import Schedule
 from hidag.initialization.initializers import generators_of
-from hidag.initialization.start_points import StartPoint, confirmatory_start, spread_law
+from hidag.initialization.start_points import (
+    StartPoint,
+    confirmatory_start,
+    null_parameters,
+    spread_law,
+)
+from hidag.kernels.coordinate_descent import ZERO
 from hidag.latent.laws import factorise_counts, is_saturated
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
@@ -28,7 +35,6 @@ from hidag.strategy.item_terms import fixed_terms, started_in
 from hidag.strategy.labels import reverse_levels
 from hidag.strategy.moves.basin_hopping import LAW_STEPS, fixed_steps
 from hidag.strategy.moves.level_moves import with_level_moves
-from hidag.strategy.moves.recombination import MOST_ENDS, distinct_optima, exchange_latents
 from hidag.strategy.problem import NetworkEstimate, SearchProblem, StageOne, StartRecord
 from hidag.strategy.structural_em import initial_structure_step, structural_em
 
@@ -36,19 +42,13 @@ Array = NDArray[np.float64]
 
 #: Multiplications of all starts' E-steps together per EM step, unless the user sets n_starts.
 WORK_FOR_STARTS = 3e8
-FEWEST_STARTS, MOST_STARTS = 4, 90
-#: Share of the starts that are independent; the others restart some latents of the best ends.
-INDEPENDENT_SHARE = 0.25
-#: Ends that restarts improve in parallel.
-MOST_HEADS = 3
-#: Share of latents that a restart draws again, at least and at most.
-FEWEST_RESTARTED, MOST_RESTARTED = 0.25, 0.6
+FEWEST_STARTS, MOST_STARTS = 4, 100
 #: A sub-model gets this fraction of the starts of the model itself.
-SUBMODEL_SHARE = 6
+SUBMODEL_SHARE = 12
 #: Length and tolerance of the short runs, and tolerance of the final run, relative to the schedule.
-SHORT_STEPS, SHORT_TOLERANCE, FINAL_TOLERANCE = 40, 30.0, 0.01
+SHORT_STEPS, SHORT_TOLERANCE, FINAL_TOLERANCE = 30, 3.0, 0.01
 #: Models with interactions converge slowly near the boundary: their final run is finer and longer.
-INTERACTION_TOLERANCE, INTERACTION_STEPS = 1e-6, 10
+INTERACTION_TOLERANCE, INTERACTION_STEPS = 1e-4, 10
 #: Objectives this close to the best, per row, count as the same optimum.
 SAME_OPTIMUM = 1e-3
 
@@ -125,90 +125,146 @@ def _final_schedule(problem: SearchProblem) -> Schedule:
     )
 
 
+#: Runs EM: (problem, index of the start, items, law) to the end of the run.
+_Run = Callable[[SearchProblem, int, MeasurementParameters, Array], Estimate]
+#: A label and the end of a short run.
+_End = tuple[str, Estimate]
+
+
 def _best_saturated(problem: SearchProblem, start: StartPoint | None) -> StageOne:
     """Return the best estimate over all starts under a saturated law."""
     n_starts = 1 if start is not None else choose_n_starts(problem)
-    short = replace(problem, schedule=problem.tolerating(SHORT_TOLERANCE, SHORT_STEPS))
 
     def run(
         searched: SearchProblem, index: int, items: MeasurementParameters, law: Array
     ) -> Estimate:
-        watched = replace(searched, observer=problem.observer_of(index, n_starts))
+        watched = replace(
+            searched, observer=problem.observer_of(min(index, n_starts - 1), n_starts)
+        )
         return run_em(watched, items, law)
 
-    labels: list[str] = []
-    ends: list[Estimate] = []
+    short = replace(problem, schedule=problem.tolerating(SHORT_TOLERANCE, SHORT_STEPS))
     if start is not None:
         # Other rows may need states that were empty where the law comes from.
         items, law = start.parameters, start.probabilities
         if problem.effects.reversed:
             items = items.flipped(np.ones(problem.space.n_latents, dtype=bool))
             law = law[::-1]
-        labels.append(start.label)
-        ends.append(run(short, 0, started_in(problem, items), spread_law(law)))
+        end = run(short, 0, started_in(problem, items), spread_law(law))
+        found = [(start.label, end)]
     else:
-        for label, submodel in _submodel_estimates(problem):
-            labels.append(label)
-            items = started_in(problem, submodel.parameters)
-            ends.append(run(short, 0, items, spread_law(submodel.probabilities)))
-        generators = generators_of(problem.seed, n_starts)
-        n_independent = max(1, round(INDEPENDENT_SHARE * n_starts))
-        for index in range(n_independent):
-            rng = None if index == 0 else generators[index]
-            point = _random_start(problem, rng)
-            labels.append(point.label)
-            ends.append(run(short, index, point.parameters, point.probabilities))
-        order = distinct_optima(
-            [e.parameters for e in ends], [e.objective for e in ends], MOST_HEADS
-        )
-        heads = [ends[i] for i in order]
-        for index in range(n_independent, n_starts):
-            head = index % len(heads)
-            items, law, count = _restart_latents(problem, heads[head], generators[index])
-            labels.append(f"given Q, {count} of {problem.space.n_latents} latents restarted")
-            ends.append(run(short, index, items, law))
-            if ends[-1].objective > heads[head].objective:
-                heads[head] = ends[-1]
-    order = distinct_optima([e.parameters for e in ends], [e.objective for e in ends], MOST_ENDS)
+        found = [*_submodel_ends(problem, short, run), *_start_ends(short, n_starts, run)]
+    ends = [end for _, end in found]
+    order = _race(problem, ends, run)
     for index, end in enumerate(ends):
         if index in order:
-            ends[index] = _restart_law(
-                problem, end, partial(run, problem, min(index, n_starts - 1))
-            )
+            ends[index] = _restart_law(problem, end, partial(run, problem, index))
         else:
             ends[index] = replace(end, converged=False)
-    records = tuple(StartRecord.of(label, end) for label, end in zip(labels, ends, strict=True))
+    records = tuple(StartRecord.of(label, end) for (label, _), end in zip(found, ends, strict=True))
     first = max(order, key=lambda i: ends[i].objective)
     near = SAME_OPTIMUM * min(problem.data.n_counted, CONFIG.em.max_tolerance_rows)
     reached = sum(ends[first].objective - end.objective <= near for end in ends)
     best = ends[first]
     final = replace(problem, schedule=_final_schedule(problem))
-    polished = run(final, min(first, n_starts - 1), best.parameters, best.probabilities)
+    polished = run(final, first, best.parameters, best.probabilities)
     # An estimate that converged stays so, even if the finer tolerance was not reached.
     converged = best.converged or polished.converged
     winner = replace(append_run(best, polished), converged=converged)
     return StageOne(winner, records, reached, "em", problem.penalty)
 
 
-def _submodel_estimates(problem: SearchProblem) -> Iterator[tuple[str, Estimate]]:
-    """Yield estimates of models that are nested in a model with interactions.
+def _start_ends(short: SearchProblem, n_starts: int, run: _Run) -> list[_End]:
+    """Return the ends of short runs from random starts, the first of them a fixed one."""
+    out: list[_End] = []
+    for index, rng in enumerate(generators_of(short.seed, n_starts)):
+        point = _random_start(short, None if index == 0 else rng)
+        out.append((point.label, run(short, index, point.parameters, point.probabilities)))
+    return out
 
-    A fit then never ends below a nested model.
+
+def _race(problem: SearchProblem, ends: list[Estimate], run: _Run) -> list[int]:
+    """Continue the best ends, and return the places of those to be run to convergence.
+
+    Short runs separate bad starts from good ones, but not the best from the tenth best.
     """
-    if problem.effects.main_only or problem.effects.conjunctive:
+    config = CONFIG.confirmatory
+    schedule = problem.tolerating(config.race_tolerance, config.race_steps)
+    longer = replace(problem, schedule=schedule)
+    n_ends = max(config.n_finalists, round(config.race_share * len(ends)))
+    by_value = sorted(range(len(ends)), key=lambda i: -ends[i].objective)[:n_ends]
+    for i in by_value:
+        ends[i] = append_run(ends[i], run(longer, i, ends[i].parameters, ends[i].probabilities))
+    chosen: list[int] = []
+    for i in sorted(by_value, key=lambda i: -ends[i].objective):
+        gaps = [ends[j].objective - ends[i].objective for j in chosen]
+        if len(chosen) < config.n_finalists and min(gaps, default=np.inf) > config.same_objective:
+            chosen.append(i)
+    return chosen
+
+
+def _submodel_ends(problem: SearchProblem, short: SearchProblem, run: _Run) -> Iterator[_End]:
+    """Yield ends of short runs from models that are nested in a model with interactions.
+
+    They start at a maximum of the nested model itself: a fit never ends below it.
+    """
+    if short.effects.main_only or short.effects.conjunctive:
         return
-    terms = problem.terms
     for name in ("main", "dina", "dino"):
         effects = MAIN_EFFECTS if name == "main" else Effects.of(name)
-        fewer = max(FEWEST_STARTS, choose_n_starts(problem) // SUBMODEL_SHARE)
-        nested = fixed_terms(replace(problem, effects=effects, n_starts=fewer))
-        if set(nested.terms.interactions) <= set(terms.interactions):
-            found = _reported(_best_saturated(nested, None), nested)
-            yield f"given Q, {name} model", found.best
+        nested = fixed_terms(replace(short, effects=effects))
+        if not set(nested.terms.interactions) <= set(short.terms.interactions):
+            continue
+        n_starts = max(FEWEST_STARTS, choose_n_starts(short) // SUBMODEL_SHARE)
+        _, end = max(_start_ends(nested, n_starts, run), key=lambda found: found[1].objective)
+        nested = replace(nested, schedule=problem.schedule)
+        end = _restart_law(nested, end, partial(run, nested, 0))
+        if effects.reversed:
+            turned = np.ones(short.space.n_latents, dtype=bool)
+            end = replace(
+                end,
+                parameters=end.parameters.flipped(turned),
+                probabilities=end.probabilities[::-1],
+            )
+        items = started_in(short, end.parameters)
+        yield f"given Q, {name} model", run(short, 0, items, end.probabilities)
+
+
+def _ordered_start(problem: SearchProblem, rng: np.random.Generator) -> StartPoint:
+    """Return a random start in which the predictors of every item rise with its latents' levels.
+
+    The cells of an item, the distinct values of its terms, get sorted random predictors. Models
+    with fewer coefficients than cells use their least-squares approximation.
+    """
+    config, data = CONFIG.confirmatory, problem.data
+    null = null_parameters(data, problem.terms)
+    reach = config.ordered_reach * coefficient_scales(data)
+    beta = np.zeros((data.n_items, 1 + problem.terms.n_terms))
+    for j, row in enumerate(problem.allowed):
+        own = np.flatnonzero(row != ZERO)
+        cells = np.unique(problem.basis.design[:, own], axis=0)
+        heights = cells.sum(axis=1) * (-1.0 if problem.effects.reversed else 1.0)
+        drawn = np.empty(len(cells))
+        rising = np.argsort(heights + rng.random(len(cells)), kind="stable")
+        drawn[rising] = np.sort(rng.uniform(-reach[j], reach[j], len(cells)))
+        # An explicit rcond, because the defaults of numpy 1 and numpy 2 differ.
+        beta[j, own] = np.linalg.lstsq(cells, drawn, rcond=None)[0]
+    beta[:, 0] += null.intercept
+    items = replace(null, intercept=beta[:, 0], loadings=beta[:, 1:])
+    kept = items.in_range()
+    items = replace(
+        items,
+        intercept=np.where(kept, items.intercept, null.intercept),
+        loadings=np.where(kept[:, None], items.loadings, 0.0),
+    )
+    law = spread_law(rng.dirichlet(np.ones(problem.space.n_states)))
+    return StartPoint(items, law, "given Q, ordered")
 
 
 def _random_start(problem: SearchProblem, rng: np.random.Generator | None) -> StartPoint:
     """Return a start in the model that is fitted; a fixed one without a generator."""
+    if rng is not None and rng.random() < CONFIG.confirmatory.ordered_share:
+        return _ordered_start(problem, rng)
     point = confirmatory_start(problem.data, problem.space, problem.q_entries, rng=rng)
     items = point.parameters
     if problem.effects.conjunctive:
@@ -217,21 +273,6 @@ def _random_start(problem: SearchProblem, rng: np.random.Generator | None) -> St
         middle = items.intercept + 0.5 * items.loadings.sum(axis=1)
         items = replace(items, loadings=slopes, intercept=middle - 0.5 * slopes.sum(axis=1))
     return replace(point, parameters=started_in(problem, items))
-
-
-def _restart_latents(
-    problem: SearchProblem, best: Estimate, rng: np.random.Generator
-) -> tuple[MeasurementParameters, Array, int]:
-    """Return an end with some latents drawn again: items, law (S,) and how many latents."""
-    space = problem.space
-    fewest = max(1, int(FEWEST_RESTARTED * space.n_latents + 0.5))
-    most = max(fewest, int(MOST_RESTARTED * space.n_latents + 0.5))
-    fresh = _random_start(problem, rng)
-    count = int(rng.integers(fewest, most + 1))
-    latents = rng.choice(space.n_latents, size=count, replace=False)
-    law = law_without(best.probabilities, latents, space)
-    items = exchange_latents(best, fresh.parameters, latents, problem.basis, law)
-    return items, law, count
 
 
 def _restart_law(
@@ -254,10 +295,3 @@ def _fresh_laws(end: Estimate, space: StateSpace) -> Iterator[Array]:
     axes = range(space.n_latents)
     margins = [cube.sum(axis=tuple(a for a in axes if a != k)) for k in axes]
     yield spread_law(reduce(np.multiply.outer, margins).ravel())
-
-
-def law_without(law: Array, latents: NDArray[np.integer], space: StateSpace) -> Array:
-    """Return the law with some latents independent of all others and uniform, shape (S,)."""
-    cube = law.reshape(space.levels)
-    even = cube.mean(axis=tuple(int(k) for k in latents), keepdims=True)
-    return spread_law(np.broadcast_to(even, cube.shape).ravel())
