@@ -322,11 +322,7 @@ def expected_outcomes(outcomes: Sequence[Outcome], law: ConditionedLaw) -> Array
 
 
 def outcome_standard_deviations(result: FitResult) -> dict[tuple[str, str], float]:
-    """Return the standard deviation of an item's values under the fit, by (item, what).
-
-    That of the indicator for the probability of a category. Draws have a fixed seed and do not
-    depend on the other items.
-    """
+    """Return the standard deviation of values or of indicators under the fit, by (item, what)."""
     states = result.law.sample(_N_DRAWS, np.random.default_rng(_SEED))
     out = {}
     for outcome in tabulate_outcomes(result):

@@ -154,10 +154,7 @@ def _assign_latents_alone(result: FitResult, values: Array) -> Assignment:
 def _listed_posteriors(
     result: FitResult, expanded: Array, sums: PosteriorSums | None = None
 ) -> tuple[list[Array], IntArray, Array]:
-    """Return posteriors of levels, profiles and their probabilities for responses (n, R).
-
-    The categories of levels and profiles are added to ``sums``.
-    """
+    """Return posteriors of levels, profiles and their probabilities for responses (n, R)."""
     space = result.law.space
     states, tables = space.states(), [np.empty((len(expanded), m)) for m in space.levels]
     indicators = [(states[:, [k]] == np.arange(m)) * 1.0 for k, m in enumerate(space.levels)]

@@ -127,11 +127,7 @@ def _with_missing(data: WorkingData, responses: NDArray[np.intp]) -> WorkingData
 def _leave_out_by_enumeration(
     free: FreeParameters, columns: ScoredColumns, latents: Terms
 ) -> tuple[Array, list[Array]]:
-    """Return the residuals of all columns (N, G), and for each item the levels (N, F).
-
-    Posteriors are first summed by the states of an item's latents, once for all items with the
-    same.
-    """
+    """Return the residuals of all columns (N, G), and for each item the levels (N, F)."""
     data, space = free.data, free.result.law.space
     states = space.states()
     theta, partition = free.working.tables(free.working.terms.features(states))
@@ -189,10 +185,7 @@ def _levels_of_mode(at_least: Array, latents: Terms) -> Array:
 
 
 def effective_deviations(moments: Array, weights: Array, *, integer: bool) -> Array:
-    """Return the number (m,) of equal deviations with the same variance as each column of moments.
-
-    Whole numbers (``integer``) bound the fourth moment from below.
-    """
+    """Return the number (m,) of equal deviations with the variance of each column of moments."""
     squares, squared = moments**2, weights**2
     total, fourth = squared @ squares, squared**2 @ squares**2
     if integer:

@@ -160,10 +160,7 @@ def effective_rows(
 def expected_moments(
     free: FreeParameters, part: ScoredColumns, left: IntArray, right: IntArray
 ) -> tuple[Array, Array, Array]:
-    """Return moments under the model, their covariance in one row, and expected squares (G,).
-
-    The moments are the G means, then the products of the pairs ``left`` and ``right``.
-    """
+    """Return moments under the model (G means, then pairs), their covariance, and squares (G,)."""
     p, n_columns = free.probabilities, len(part.names)
     conditional = _ConditionalProducts(free, part)
     first = np.concatenate([np.arange(n_columns), left])

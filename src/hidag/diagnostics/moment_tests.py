@@ -134,10 +134,7 @@ def item_second_moments(result: FitResult, item: int, eta: Array) -> Array:
 
 
 def informative_columns(complete: Array, item: IntArray) -> NDArray[np.bool_]:
-    """Return which columns (G,) vary and are not determined by the others of their item.
-
-    Moments of categories that nobody chose add degrees of freedom that cannot show misfit.
-    """
+    """Return which columns (G,) vary and are not determined by the others of their item."""
     out = np.asarray((complete != complete[0]).any(axis=0))
     for own in (np.flatnonzero(item == j) for j in np.unique(item)):
         if out[own].any() and len(own) > 1 and (complete[:, own].sum(axis=1) == 1.0).all():

@@ -285,11 +285,7 @@ class PairSums:
         return rows, sums, rest, z, p_values
 
     def _products(self, first: slice, near: Array | None, far: Array | None = None) -> Array:
-        """Return sums over rows of the pairs' moments times a direction, shape (A, G).
-
-        ``near`` is one direction (N,) or one for each first column (N, A), ``far`` one for each
-        second.
-        """
+        """Return sums of moments times a direction of rows (N,) or of each column, (A, G)."""
         x, seen, expected = self.x[:, first], self.seen[:, first], self.expected[first]
         missing = self._has_missing
         if near is not None:

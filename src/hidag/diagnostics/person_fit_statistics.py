@@ -221,10 +221,7 @@ class MissingPatterns:
         return np.asarray(np.where(np.isnan(found), np.nan, below / total))
 
     def _similar(self, patterns: NDArray[np.bool_], sizes: Counts) -> NDArray[np.bool_]:
-        """Return the reference patterns to use for each of some patterns (n, J), (n, D).
-
-        The nearest by Hamming distance until there are enough reference rows, including ties.
-        """
+        """Return the nearest patterns, ties included, with enough reference rows, (n, D)."""
         one, other = patterns.astype(np.float64), self.all[self.drawn].astype(np.float64)
         apart = one.sum(axis=1)[:, None] + other.sum(axis=1) - 2.0 * one @ other.T
         nearest = np.argsort(apart, axis=1, kind="stable")

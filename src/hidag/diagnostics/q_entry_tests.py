@@ -92,10 +92,7 @@ class QModel:
         return sum(design_rank(design) - 1 for design in self._possible_designs(q, item))
 
     def is_equivalent(self, q: Q, item: int) -> bool:
-        """Return whether another Q gives an item the same model in all states that occur.
-
-        Requiring a skill and its prerequisite is the same as requiring the skill.
-        """
+        """Return whether another Q gives an item the same model in all states that occur."""
         if self.result.ruled_out is None:
             return bool((q[item] == self.q[item]).all())
         designs = (self._possible_designs(each, item) for each in (self.q, q))
@@ -361,11 +358,7 @@ def _root_weighted(scores: Array, model: QModel) -> Array:
 
 
 def _parameter_covariance(free: FreeParameters, scores: Array) -> Array:
-    """Return the covariance of the free parameters (P, P) from root-weighted scores (N, P).
-
-    With fewer than ten rows per parameter, an item's parameters are taken with those of the law
-    only.
-    """
+    """Return the covariance of the free parameters (P, P) from root-weighted scores (N, P)."""
     n_rows = free.data.n_counted
     if ROWS_PER_DIRECTION * scores.shape[1] <= n_rows:
         return _pseudo_inverse(scores.T @ scores)
@@ -386,10 +379,7 @@ def _pseudo_inverse(information: Array) -> Array:
 def _wald_statistic(
     free: FreeParameters, covariance: Array, channels: dict[int, int], item: int, latent: int
 ) -> float:
-    """Return the Wald statistic of the coefficients of an entry.
-
-    With prerequisites, of their combinations that are identified by states that occur.
-    """
+    """Return the Wald statistic of the identified combinations of an entry's coefficients."""
     result = free.result
     involved = np.concatenate([[False], result.terms.involved[:, latent]])
     places: list[NDArray[np.intp]] = []

@@ -85,10 +85,7 @@ class Perturbations:
         )
 
     def affect(self, numbers: Callable[[FitResult], Array], units: Array) -> NDArray[np.bool_]:
-        """Return which numbers of a fit (..., E) depend on unidentified parameters.
-
-        ``units`` (E,) are the sizes of the terms whose differences the numbers are.
-        """
+        """Return which numbers (..., E) in units (E,) depend on unidentified parameters."""
 
         def gradient_size(pairs: Sequence[_Perturbation]) -> Array:
             squares = []
@@ -251,10 +248,7 @@ def _law_design(law: LatentLaw) -> tuple[Array, list[_TableRow]]:
 def _move_items(
     parameters: MeasurementParameters, maps: tuple[Array, ...], step: Array
 ) -> tuple[MeasurementParameters, int]:
-    """Return the items with their free parameters moved, and the number of parameters used.
-
-    ``maps`` lead from the free coefficients of an item to intercept and loadings.
-    """
+    """Return the items with free parameters moved, by ``maps`` to all, and the number used."""
     intercept, loadings = parameters.intercept.copy(), parameters.loadings.copy()
     dispersion, cutpoints = parameters.dispersion.copy(), parameters.cutpoints.copy()
     at = 0

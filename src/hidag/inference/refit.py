@@ -205,10 +205,7 @@ def match_refit(refit: Parts, fit: FitResult) -> Matching:
 
 
 def _exchangeable(knowledge: Knowledge, names: tuple[str, ...]) -> NDArray[np.bool_]:
-    """Return which pairs of latents have the same role in the knowledge, shape (K, K).
-
-    With a given Q, estimation obeys the knowledge about its columns; exchanging others violates it.
-    """
+    """Return which pairs of latents have the same role in the knowledge, shape (K, K)."""
     constraints = knowledge.constraints(names).astype(np.int64)
     before = np.zeros_like(constraints)
     for i, j in knowledge.reindex(names).hierarchy:

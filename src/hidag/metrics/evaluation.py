@@ -226,10 +226,7 @@ def evaluate(estimate: object, truth: object) -> Evaluation:
 
 
 def _rmse_loadings(moved: Parts, true: Parts, filled: NDArray[np.bool_]) -> float:
-    """Return the error of the loadings: term by term if the latents have the same levels.
-
-    Otherwise the strengths of latents over all their levels are compared, zero for unmatched ones.
-    """
+    """Return the error of the loadings by term, or of strengths if the latents' levels differ."""
     ours, theirs = moved.loadings, true.loadings
     if ours is None or theirs is None:
         return _NAN

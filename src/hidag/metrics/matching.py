@@ -201,10 +201,7 @@ class Parts:
 
 
 def select_common_questions(one: Parts, other: Parts) -> tuple[Parts, Parts]:
-    """Return two models with the rows of coefficients that have the same meaning in both.
-
-    The coefficients of a nominal item depend on the order of its categories.
-    """
+    """Return two models with the rows of coefficients that have the same meaning in both."""
     if one.questions == other.questions:
         return one, other
     theirs = set(other.questions)
@@ -340,11 +337,7 @@ def _agreement(ours: Parts, true: Parts) -> NDArray[np.float64]:
 def _break_ties(
     ours: Parts, true: Parts, agreement: Array, direction: Array, permutation: Order, flips: Flips
 ) -> tuple[Order, Flips]:
-    """Return the matching after all exchanges and flips that reduce the distance of the laws.
-
-    Single latents and pairs are tried, agreement in Q and loadings unchanged, until nothing
-    improves.
-    """
+    """Return the matching after exchanges and flips, of equal agreement, that bring laws closer."""
     if ours.law is None or true.law is None or true.law.space.n_states > MAX_STATES_FOR_TIES:
         return permutation, flips
     law, target = ours.law, true.law

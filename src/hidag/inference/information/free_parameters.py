@@ -106,11 +106,7 @@ def law_blocks(
     ruled_out: NDArray[np.bool_] | None = None,
     tables: StateTables | None = None,
 ) -> list[LawBlock]:
-    """Return the (conditional) distributions of a law estimated from ``n_rows`` rows.
-
-    ``ruled_out`` (S,) are joint states that prerequisites rule out. The default of ``tables`` is
-    one table over all joint states.
-    """
+    """Return the (conditional) distributions of a law estimated from ``n_rows`` rows."""
     over = ListedTables(law, 0) if tables is None else tables
     if not isinstance(law, NetworkLaw):
         states = over.states(0)
@@ -305,10 +301,7 @@ class RowChannels:
 
 
 class _CoefficientScores:
-    """Derivatives of the log densities of rows by coefficients of the channels of a table.
-
-    ``channel`` (m,) is the channel of each coefficient, ``design`` (S_t, m) its derivative.
-    """
+    """Derivatives of log densities by coefficients with channels (m,) and designs (S_t, m)."""
 
     def __init__(self, channels: RowChannels, channel: NDArray[np.intp], design: Array) -> None:
         self.channels, self.channel = channels, channel
@@ -349,10 +342,7 @@ def observed_responses(free: FreeParameters, response: int) -> tuple[NDArray[np.
 
 
 def item_scores(free: FreeParameters, channel: NDArray[np.intp], design: Array) -> Array:
-    """Return scores (N, m) of coefficients that need not be in the model, joint states listed.
-
-    ``channel`` (m,) is the channel of each coefficient, ``design`` (S, m) its derivative.
-    """
+    """Return scores (N, m) of coefficients on channels (m,), also outside the model."""
     scores = _CoefficientScores(RowChannels(free, 0, row_bases(free)), channel, design)
     out = np.empty((free.data.n_samples, len(channel)))
     for block in free.row_blocks():
@@ -395,10 +385,7 @@ def iterate_scores(free: FreeParameters) -> Iterator[tuple[slice, Array]]:
 
 
 def iterate_loading_scores(free: FreeParameters) -> Iterator[tuple[int, Array]]:
-    """Yield each response with the scores of its loadings on all main terms, shape (N, T).
-
-    For loadings inside and outside the model, if joint states are not listed.
-    """
+    """Yield each response with scores (N, T) of all main loadings, also outside the model."""
     tables, data = free.tables, free.data
     assert isinstance(tables, TreeTables)
     bases = row_bases(free)
