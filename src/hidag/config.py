@@ -353,6 +353,19 @@ class SelectionConfig:
 
 
 @dataclass(frozen=True)
+class InteractionConfig:
+    """Selection of interactions by ``effects="auto"`` (benchmarks/interactions.py)."""
+
+    # Familywise level of the score tests of products of two latents of an item: as rare as false
+    # interactions may be, before BIC is asked.
+    level: float = 0.005
+    # Rounds of tests and refits with a given Q: later ones rarely add an interaction.
+    max_rounds: int = 3
+    # Tolerance of these refits, relative to the schedule.
+    tolerance: float = 0.01
+
+
+@dataclass(frozen=True)
 class GraphStageConfig:
     """Stages II and III (``hidag.fitting.stages``)."""
 
@@ -393,6 +406,7 @@ class Config:
     factor_count: FactorCountConfig = FactorCountConfig()
     confirmatory: ConfirmatoryConfig = ConfirmatoryConfig()
     selection: SelectionConfig = SelectionConfig()
+    interactions: InteractionConfig = InteractionConfig()
     graph_stage: GraphStageConfig = GraphStageConfig()
     fit_warnings: FitWarningConfig = FitWarningConfig()
 

@@ -166,10 +166,12 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
     levels : int or sequence of int, length K, default 2
         Number of ordered levels of each latent. If the numbers differ and Q is not given, their
         assignment to latents is estimated, and latents are reported in the order of this list.
-    effects : {"main", "all", "acdm", "gdina", "dina", "dino"} or int, default "main"
+    effects : {"main", "auto", "all", "acdm", "gdina", "dina", "dino"} or int, default "main"
         Effects of an item's latents on the link scale: additive ("main", "acdm"), with all
         interactions ("all", "gdina") or up to an order (int), conjunctive ("dina") or disjunctive
-        ("dino"). If Q is estimated, interactions are selected by the penalty.
+        ("dino"). If Q is estimated, interactions are selected by the penalty. "auto" fits main
+        effects, tests interactions within the items' latents, and estimates them only if they are
+        significant and improve BIC, also with a given Q.
     family : str, list, mapping or "auto", default "auto"
         Response family of all items, one per item, or by column. "auto" infers it and raises an
         error for ambiguous columns. Available: "bernoulli", "bernoulli-probit",

@@ -138,7 +138,7 @@ def test_dina_and_an_order_reach_the_estimator(hidag, tmp_path):
         ),
         (
             ("-k", 2, "--effects", "dnia"),
-            "--effects must be main, all, acdm, gdina, dina, dino or the highest order "
+            "--effects must be main, auto, all, acdm, gdina, dina, dino or the highest order "
             "of an interaction (1, 2, ...), got 'dnia'",
         ),
     ],

@@ -153,7 +153,7 @@ def test_effects_of_no_kind_are_refused(given):
     with pytest.raises(SettingError) as caught:
         Effects.of(given)
     assert str(caught.value) == (
-        "effects must be 'main', 'all', 'acdm', 'gdina', 'dina', 'dino' or the highest order of an "
+        "effects must be 'main', 'auto', 'all', 'acdm', 'gdina', 'dina', 'dino' or the highest order of an "
         f"interaction (1, 2, ...), got {given!r}"
     )
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from hidag import DCRL, evaluate
 from hidag.exceptions import SettingError
+from hidag.fitting.information_criteria import count_parameters
 from hidag.initialization.start_points import spread_law
+from hidag.measurement.terms import Terms
 from hidag.simulation import chain_dag, random_law, random_truth, simulate
 
 K = 3
@@ -52,6 +56,44 @@ def test_main_effects_get_no_interactions_they_do_not_have():
     model = DCRL(K, family="gaussian", effects="all", random_state=0).fit(X)
     assert evaluate(model, truth).shd == 0
     assert (model.loadings_[:, model.terms_.n_main :] != 0).sum() <= 1
+
+
+@pytest.mark.parametrize("given", [{}, {"q_matrix": Q}])
+def test_auto_is_main_effects_where_there_are_no_interactions(given):
+    _, X = table("main")
+    settings = {"family": "gaussian", "random_state": 0, "n_starts": 2, **given}
+    auto = DCRL(K, effects="auto", **settings).fit(X)
+    main = DCRL(K, **settings).fit(X)
+    assert auto.terms_.interactions == ()
+    assert np.array_equal(auto.loadings_, main.loadings_)
+    assert auto.log_likelihood_ == main.log_likelihood_
+    assert count_parameters(auto.result_) == count_parameters(main.result_)
+    assert auto.result_.effects.main_only
+
+
+def test_auto_finds_interactions_with_q():
+    truth, X = table("all")
+    model = DCRL(K, family="gaussian", effects="auto", random_state=0).fit(X)
+    found = evaluate(model, truth)
+    assert found.shd == 0
+    assert found.rmse_loadings < 0.12
+
+
+def test_auto_finds_the_one_interaction_of_a_given_q():
+    truth, _ = table("main")
+    terms = Terms(truth.terms.levels, (((0, 1), (1, 1)),))
+    loadings = np.column_stack([truth.loadings, np.eye(len(Q))[0] * 1.5])
+    one = replace(truth, loadings=loadings, terms=terms)
+    X = np.array(simulate(one, 4000, rng=3).X)
+    settings = {"family": "gaussian", "q_matrix": Q, "random_state": 0, "n_starts": 2}
+    model = DCRL(K, effects="auto", **settings).fit(X)
+    products = model.loadings_[:, model.terms_.n_main :]
+    assert np.argwhere(products).tolist() == [[0, 0]]
+    assert products[0, 0] == pytest.approx(1.5, abs=0.25)
+    main = DCRL(K, **settings).fit(X)
+    # The model has one coefficient more, and the likelihood of it.
+    assert count_parameters(model.result_) == count_parameters(main.result_) + 1
+    assert model.log_likelihood_ > main.log_likelihood_ + 20
 
 
 def test_an_order_is_a_bound():

@@ -67,7 +67,7 @@ class QModel:
     @cached_property
     def effects(self) -> Effects:
         """The way in which the latents of an item combine."""
-        return Effects.of(self.result.settings.get("effects", "main"))
+        return self.result.effects
 
     @property
     def q(self) -> Q:

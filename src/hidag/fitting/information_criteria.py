@@ -13,7 +13,7 @@ from hidag.config import CONFIG
 from hidag.latent.laws import LatentLaw, NetworkLaw, n_free_probabilities
 from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import MeasurementParameters
-from hidag.measurement.terms import Effects, Terms
+from hidag.measurement.terms import Terms
 from hidag.results import FitResult
 
 Array = NDArray[np.float64]
@@ -27,9 +27,14 @@ def free_terms(result: FitResult) -> NDArray[np.bool_]:
 
     With a given Q these are all terms that it allows, otherwise those with nonzero loadings.
     """
-    effects = Effects.of(result.settings.get("effects", "main"))
+    effects = result.effects
     terms = result.parameters.terms
     given = result.q_given is not None and bool((result.q_given >= 0).all())
+    if given and effects.selected:
+        # Interactions of a given Q are those that were selected.
+        main = np.arange(terms.n_terms) < terms.n_main
+        possible = terms.support(result.responses.of_items(result.q_matrix))
+        return np.asarray(possible & (main | (result.parameters.loadings != 0)))
     if given or effects.conjunctive:
         return effects.support(terms, result.responses.of_items(result.q_matrix))
     return np.asarray(result.parameters.loadings != 0)
@@ -63,7 +68,7 @@ def coefficient_maps(result: FitResult) -> tuple[Array, ...]:
 
 
 def _reversed(result: FitResult) -> bool:
-    return Effects.of(result.settings.get("effects", "main")).reversed
+    return result.effects.reversed
 
 
 def all_features(terms: Terms, states: NDArray[np.integer], *, reverse: bool) -> Array:

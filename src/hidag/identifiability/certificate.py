@@ -49,7 +49,7 @@ from hidag.identifiability.strict_conditions import (
 from hidag.latent.laws import SaturatedLaw
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
-from hidag.measurement.terms import ALL_ORDERS, Effects
+from hidag.measurement.terms import ALL_ORDERS
 
 if TYPE_CHECKING:
     from hidag.results import FitResult
@@ -487,7 +487,7 @@ def _tables_of_parameters(
 
 
 def _design(fit: FitResult, q: NDArray[np.int8], families: tuple[str, ...]) -> MeasurementDesign:
-    effects = Effects.of(fit.settings.get("effects", "main"))
+    effects = fit.effects
     levels = fit.law.space.levels
     return MeasurementDesign(
         q == 1, fit.item_names, fit.latent_names, levels, effects, families, fit.ruled_out

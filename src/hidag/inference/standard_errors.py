@@ -31,7 +31,6 @@ from hidag.inference.result_tables import Table, first_names
 from hidag.measurement.families import item_type
 from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import category_label, nominal_item
-from hidag.measurement.terms import Effects
 from hidag.results import FitResult, as_result
 
 Array = NDArray[np.float64]
@@ -167,7 +166,7 @@ def _category(
 
 def _role(free: FreeParameters, item: int, levels: NDArray[np.int64], n_groups: int) -> str:
     """Return the name of the probability in DINA and DINO models, or an empty string."""
-    effects = Effects.of(free.result.settings.get("effects", "main"))
+    effects = free.result.effects
     binary = item_type(free.result.families[item]).is_binary
     if not (effects.conjunctive and binary and n_groups == 2):
         return ""

@@ -264,7 +264,7 @@ def interactions_within(
 
 
 #: Names of effects, with those of cognitive diagnosis models.
-NAMED_EFFECTS = ("main", "all", "acdm", "gdina", "dina", "dino")
+NAMED_EFFECTS = ("main", "auto", "all", "acdm", "gdina", "dina", "dino")
 MAX_TERMS = 400  # Largest number of terms of a fit, for memory.
 
 
@@ -273,12 +273,14 @@ class Effects:
     """Main effects and interactions up to order ``highest`` in the linear predictors.
 
     With ``conjunctive`` items depend only on the product of all their latents (DINA), with
-    ``reversed`` on that of the latents' absences (DINO).
+    ``reversed`` on that of the latents' absences (DINO). With ``selected`` only interactions that
+    the data support are in the model.
     """
 
     highest: int = 1
     conjunctive: bool = False
     reversed: bool = False
+    selected: bool = False
 
     @classmethod
     def of(cls, given: Any) -> Effects:
@@ -288,6 +290,8 @@ class Effects:
         if isinstance(given, str) and given in NAMED_EFFECTS:
             if given in ("main", "acdm"):
                 return cls()
+            if given == "auto":
+                return cls(ALL_ORDERS, selected=True)
             together = given in ("dina", "dino")
             return cls(ALL_ORDERS, conjunctive=together, reversed=given == "dino")
         whole = isinstance(given, (int, np.integer)) and not isinstance(given, bool)

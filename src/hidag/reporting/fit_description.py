@@ -276,6 +276,14 @@ def describe_effects(result: FitResult) -> str:
             return f"An item with several latents responds if any of them is {state} (DINO)."
         return f"An item with several latents responds only if all of them are {state} (DINA)."
     found = list_interactions(result)
+    if effects.selected:
+        if not found:
+            return "Interactions among the latents of an item were tested; none is supported."
+        items = plural(len({one.item for one in found}), "item")
+        return (
+            "Interactions among the latents of an item were tested; the data support "
+            f"{plural(len(found), 'interaction')} in {items}."
+        )
     order = f"up to order {effects.highest}" if effects.highest < ALL_ORDERS else "of any order"
     if not result.terms.interactions:
         return f"Interactions {order} were allowed, but no item has several latents."

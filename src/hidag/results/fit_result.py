@@ -20,7 +20,7 @@ from hidag.identifiability.certificate import Certificate, certify_q_matrix, cer
 from hidag.latent.laws import LatentLaw
 from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import MeasurementParameters, Responses
-from hidag.measurement.terms import Terms
+from hidag.measurement.terms import MAIN_EFFECTS, Effects, Terms
 from hidag.network_em.posterior import (
     level_probabilities,
     posterior_modes,
@@ -185,6 +185,12 @@ class FitResult:
         if self.q_given is not None and (self.q_given >= 0).all():
             return self.q_given.copy()
         return np.asarray(self.responses.any_response(self.parameters.support), dtype=np.int8)
+
+    @property
+    def effects(self) -> Effects:
+        """How the latents of an item combine; main effects if no interaction was selected."""
+        given = Effects.of(self.settings.get("effects", "main"))
+        return MAIN_EFFECTS if given.selected and not self.terms.interactions else given
 
     @cached_property
     def responses(self) -> Responses:

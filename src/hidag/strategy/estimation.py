@@ -23,7 +23,7 @@ from hidag.measurement.terms import MAIN_EFFECTS, Effects, Terms
 from hidag.strategy.confirmatory import choose_n_starts, estimate_confirmatory
 from hidag.strategy.exploratory import estimate_by_saturated_saem, estimate_exploratory
 from hidag.strategy.hierarchy import estimate_under_hierarchy
-from hidag.strategy.interactions import add_interactions
+from hidag.strategy.interactions import add_interactions, select_interactions
 from hidag.strategy.measurement import (
     Measurement,
     exact_measurement,
@@ -121,7 +121,11 @@ class StageOneSettings:
         ):
             law = "network"
         method = choose_method(self.method, n_samples, n_items, space, saturated=law == "saturated")
-        if not self.effects.main_only:
+        effects = self.effects
+        if effects.selected and (method == "saem" or space.n_states > LARGEST_EXACT_STATES):
+            # Without enumerated states there are no interactions to select.
+            effects = MAIN_EFFECTS
+        if not (effects.main_only or effects.selected):
             if space.n_states > LARGEST_EXACT_STATES:
                 raise SettingError(
                     "interactions-too-large",
@@ -136,7 +140,7 @@ class StageOneSettings:
                 method = "em"
         if self.has_hierarchy and method == "saem":
             _refuse_sampled_hierarchy(space)
-        return replace(self, law=law, knowledge=known, method=method)
+        return replace(self, law=law, knowledge=known, method=method, effects=effects)
 
 
 def estimate_measurement(
@@ -216,7 +220,7 @@ def _estimate_exact(
         terms=terms,
         q_entries=settings.q_entries,
         learn_parents=parents_by_search(space, knowledge),
-        effects=settings.effects,
+        effects=MAIN_EFFECTS if settings.effects.selected else settings.effects,
         adapt=settings.adapt,
         seed=settings.seed,
         n_starts=settings.n_starts,
@@ -241,8 +245,10 @@ def _estimate_exact(
             law = np.asarray(sampled.law.probabilities)
             first = StartPoint(sampled.parameters, law, "sampled")
         found = estimate_exploratory(problem, first)
-        if not settings.effects.main_only:
+        if not (settings.effects.main_only or settings.effects.selected):
             found = add_interactions(problem, found, start)
+    if settings.effects.selected:
+        found = select_interactions(problem, found, start)
     if knowledge is None or not settings.has_hierarchy:
         return found, None
     possible = knowledge.possible_states(settings.latent_numbers, space.levels).ravel()

@@ -7,17 +7,22 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
+from hidag.config import CONFIG
 from hidag.em.em import Estimate, LawStep, append_run, normalise_counts, run_em
-from hidag.em.m_step import coefficient_scales, total_penalty
-from hidag.em.support import select_support
+from hidag.em.information import observed_information
+from hidag.em.m_step import Basis, coefficient_scales, total_penalty
+from hidag.em.support import loading_z_scores, select_support
 from hidag.initialization.initializers import generators_of, start_points
 from hidag.initialization.start_points import StartPoint, spread_law, with_better_levels
-from hidag.latent.laws import factorise_counts
+from hidag.kernels.coordinate_descent import FREE, ZERO
+from hidag.latent.laws import factorise_counts, n_free_probabilities
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY
+from hidag.measurement.terms import Effects, Terms, interactions_within
 from hidag.strategy.exploratory import BRIEF_TOLERANCE
-from hidag.strategy.item_terms import least_strength, open_terms, started_in
+from hidag.strategy.item_terms import fixed_terms, least_strength, open_terms, started_in
 from hidag.strategy.labels import orient_levels, reverse_levels
 from hidag.strategy.moves.q_row_search import improve_rows
 from hidag.strategy.problem import SearchProblem, StageOne
@@ -205,3 +210,132 @@ def _moved_to(problem: SearchProblem, main: StageOne, place: Estimate) -> StageO
     estimate = replace(place, probabilities=law)
     network = replace(main.network, estimate=estimate, parents=parents, unconstrained=law)
     return replace(main, best=place, network=network)
+
+
+def interaction_scores(
+    problem: SearchProblem, estimate: Estimate
+) -> tuple[Terms, Array, NDArray[np.bool_]]:
+    """Return score tests of products of two of an item's latents, added to an estimate.
+
+    Parameters
+    ----------
+    problem : SearchProblem
+    estimate : Estimate
+
+    Returns
+    -------
+    terms : Terms
+        Of the estimate, and all products of two latents of an item.
+    z : ndarray, shape (J, T)
+        Absolute score statistics, efficient with respect to the item's own coefficients.
+    tested : ndarray of bool, shape (J, T)
+        Products that the item does not have yet.
+    """
+    parameters, space = estimate.parameters, problem.space
+    q = np.asarray(parameters.support)
+    pairs = Terms(space.levels, interactions_within(q, space.levels, 2))
+    terms = parameters.terms.joined([pairs])
+    basis = Basis.over(space, terms)
+    items = parameters.with_terms(terms)
+    products = np.arange(terms.n_terms) >= terms.n_main
+    order_two = terms.involved.sum(axis=1) == 2
+    tested = terms.support(q.astype(np.int8)) & (products & order_two) & (items.loadings == 0)
+    if not tested.any():
+        return terms, np.zeros(tested.shape), tested
+    gradient, information = observed_information(
+        items, estimate.probabilities, estimate.statistics, problem.data, basis
+    )
+    diagonal = np.arange(information.shape[1])
+    information[:, diagonal, diagonal] *= 1.0 + CONFIG.support.relative_ridge
+    information[:, diagonal, diagonal] += CONFIG.support.absolute_ridge
+    return terms, loading_z_scores(items.coefficients, gradient, information), tested
+
+
+def select_interactions(
+    problem: SearchProblem, main: StageOne, start: StartPoint | None = None
+) -> StageOne:
+    """Return the estimate with the interactions that the data support, or the main effects.
+
+    Products of two latents of an item are tested by scores, corrected for their number. If one is
+    significant, interactions are estimated: those that are significant with a given Q, otherwise
+    those that the penalty selects. The result replaces the main effects if its BIC is smaller.
+
+    Parameters
+    ----------
+    problem : SearchProblem
+        With main effects.
+    main : StageOne
+        Its estimate.
+    start : StartPoint or None
+        As in `add_interactions`.
+    """
+    _, z, tested = interaction_scores(problem, main.estimate)
+    if not _significant(z, tested).any():
+        return main
+    if problem.q_given:
+        found = _add_significant(problem, main)
+    else:
+        found = add_interactions(replace(problem, effects=Effects.of("all")), main, start)
+    return found if _bic(problem, found) < _bic(problem, main) else main
+
+
+def _significant(z: Array, tested: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the significant ones of some tests, at a familywise level (Bonferroni)."""
+    level = CONFIG.interactions.level / max(int(tested.sum()), 1)
+    return np.asarray(tested & (z > norm.isf(0.5 * level)))
+
+
+def _add_significant(problem: SearchProblem, found: StageOne) -> StageOne:
+    """Return the estimate for a given Q with significant interactions, while each round gains."""
+    fixed = fixed_terms(problem)
+    law_step: LawStep = normalise_counts
+    if found.network is not None:
+        law_step = partial(factorise_counts, parents=found.network.parents, space=problem.space)
+    for _ in range(CONFIG.interactions.max_rounds):
+        now = found.estimate
+        every, z, tested = interaction_scores(problem, now)
+        chosen = _significant(z, tested)
+        if not chosen.any():
+            break
+        own = now.parameters.with_terms(every).loadings != 0
+        used = (chosen | own).any(axis=0)[every.n_main :]
+        terms = Terms(
+            every.levels,
+            tuple(p for p, use in zip(every.interactions, used, strict=True) if use),
+        )
+        allowed = np.full((len(z), 1 + terms.n_terms), ZERO, dtype=np.uint8)
+        allowed[:, : 1 + terms.n_main] = fixed.allowed[:, : 1 + terms.n_main]
+        kept = np.concatenate([np.full(every.n_main, False), used])
+        allowed[:, 1 + terms.n_main :][(chosen | own)[:, kept]] = FREE
+        opened = replace(
+            fixed,
+            terms=terms,
+            basis=Basis.over(problem.space, terms),
+            allowed=allowed,
+            schedule=problem.tolerating(CONFIG.interactions.tolerance),
+        )
+        start = now.parameters.with_terms(terms)
+        fitted = run_em(opened, start, now.probabilities, law_step=law_step)
+        wider = _replaced(found, append_run(now, fitted))
+        if _bic(problem, wider) >= _bic(problem, found):
+            break
+        found = wider
+    return found
+
+
+def _replaced(found: StageOne, estimate: Estimate) -> StageOne:
+    """Return the result of Stage I with another estimate to report."""
+    if found.network is None:
+        return replace(found, best=estimate)
+    return replace(found, network=replace(found.network, estimate=estimate))
+
+
+def _bic(problem: SearchProblem, found: StageOne) -> float:
+    """Return the observed-data BIC of the coefficients and the law, up to a constant."""
+    now = found.estimate
+    n_law = problem.space.n_states - 1
+    if found.network is not None:
+        n_law = n_free_probabilities(found.network.parents, problem.space)
+    n_loadings = int(np.count_nonzero(now.parameters.loadings))
+    cost = float(np.log(problem.data.n_counted)) * (n_loadings + n_law)
+    return cost - 2.0 * now.log_likelihood

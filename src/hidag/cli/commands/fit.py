@@ -55,7 +55,8 @@ def fit(
     ),
     effects: str = option(
         "main",
-        "How the latents of an item combine: main or acdm (additive), all or gdina (all "
+        "How the latents of an item combine: main or acdm (additive), auto (additive, with the "
+        "interactions that the data support), all or gdina (all "
         "interactions), 2, 3, ... (interactions up to this order), dina (all latents are "
         "required), dino (one latent suffices).",
         panel=ITEMS,
