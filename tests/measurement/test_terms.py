@@ -153,8 +153,8 @@ def test_effects_of_no_kind_are_refused(given):
     with pytest.raises(SettingError) as caught:
         Effects.of(given)
     assert str(caught.value) == (
-        "effects must be 'main', 'auto', 'all', 'acdm', 'gdina', 'dina', 'dino' or the highest order of an "
-        f"interaction (1, 2, ...), got {given!r}"
+        "effects must be 'main', 'auto', 'all', 'acdm', 'gdina', 'dina', 'dino' or the highest "
+        f"order of an interaction (1, 2, ...), got {given!r}"
     )
 
 
