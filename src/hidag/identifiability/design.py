@@ -118,12 +118,7 @@ def read_design(
     word = effects.strip().lower() if isinstance(effects, str) else effects
     kind = Effects.of(int(word) if isinstance(word, str) and word.isdigit() else word)
     return MeasurementDesign(
-        q,
-        items,
-        latents,
-        _read_levels(levels, len(latents)),
-        kind,
-        _read_families(families, items),
+        q, items, latents, _read_levels(levels, len(latents)), kind, _read_families(families, items)
     )
 
 

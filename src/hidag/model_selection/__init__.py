@@ -4,8 +4,4 @@ from hidag.model_selection.candidates import Candidate
 from hidag.model_selection.number_search import select
 from hidag.model_selection.selection import Selection
 
-__all__ = [
-    "Candidate",
-    "Selection",
-    "select",
-]
+__all__ = ["Candidate", "Selection", "select"]
