@@ -48,13 +48,13 @@ class GibbsSampler:
             self._layout = ItemLayout.of(parameters)
         layout = self._layout
         law = (log_probabilities(probabilities), self.space.strides(), layout.levels)
-        tables = (*layout.latent_arrays, *layout.table_arrays, *layout.tables(parameters))
-        constant = (self.data.x, *self.data.observed_mask, *law, *tables)
+        tables = (layout.latent_arrays, layout.table_arrays, layout.tables(parameters))
         stream = (self._seed, self._iteration, n_sweeps)
+        constant = ((self.data.x, *self.data.observed_mask), law, *tables, stream)
         edges = np.linspace(0, len(self.states), max(1, n_threads) + 1).astype(int)
 
         def run(part: int) -> None:
-            gibbs.sweep_listed(self.states, edges[part], edges[part + 1], *constant, *stream)
+            gibbs.sweep_listed(self.states, edges[part], edges[part + 1], *constant)
 
         if n_threads > 1:
             with ThreadPoolExecutor(n_threads) as pool:

@@ -27,13 +27,7 @@ def proximal_step(pieces, strength, centre, curvature):
     """Return the minimiser of ``curvature/2 (b - centre)^2 + penalty(b)`` over real b.
 
     The objective is piecewise quadratic: the best stationary point of the pieces is the minimiser.
-
-    Parameters
-    ----------
-    pieces : float64 (P, 6)
-        Of the penalty; no penalty if P is 0.
-    strength : float
-        The penalty beyond the last piece.
+    ``pieces`` (P, 6) are those of the penalty, none without one; ``strength`` is its value beyond.
     """
     n_pieces = pieces.shape[0]
     if n_pieces == 0:
@@ -67,20 +61,12 @@ def proximal_step(pieces, strength, centre, curvature):
 
 @njit(cache=True, nogil=True)
 def descend(beta, gradient, curvature, allowed, pieces, strength, max_sweeps, tolerance):
-    """Return coefficients that maximise each item's penalised quadratic model.
+    """Return coefficients that maximise each item's penalised quadratic model at ``beta`` (J, P).
 
-    Parameters
-    ----------
-    beta : float64 (J, P)
-        Expansion point; column 0 is the intercept, never penalised.
-    gradient, curvature : float64 (J, P), (J, P, P)
-        Of the log-likelihood at ``beta``; curvature is positive semi-definite.
-    allowed : uint8 (J, P)
-        ZERO, PENALISED, FREE or NONNEGATIVE.
-    pieces, strength : float64 (J, number of pieces, 6), float
-        The penalty, with the thresholds of the items.
-    max_sweeps, tolerance : int, float
-        Sweeps end when no coefficient moves by more than ``tolerance`` standard errors.
+    Column 0 is the intercept, never penalised. Gradients (J, P) and curvatures (J, P, P), positive
+    semi-definite, are those of the log-likelihood; ``allowed`` (J, P) is ZERO, PENALISED, FREE or
+    NONNEGATIVE; ``pieces`` are (J, number of pieces, 6). Sweeps end when no coefficient moves by
+    more than ``tolerance`` standard errors.
     """
     n_items, size = beta.shape
     out = beta.copy()

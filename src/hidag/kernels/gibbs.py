@@ -53,25 +53,28 @@ def draw_level(weights, n_levels, draw, keep):
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def place_in_table(first, state, k, ptr, parents, strides):
-    """Return the position of a state in the table of k, which begins at ``first``.
+def place_in_table(state, k, layout):
+    """Return the position of a state in the table of k (an item or a latent).
 
-    The parents of k and their strides are the entries ``ptr[k]`` to ``ptr[k + 1] - 1``.
+    ``layout`` is (ptr, parents, strides, table_ptr): the table begins at ``table_ptr[k]``, and the
+    parents of k and their strides are the entries ``ptr[k]`` to ``ptr[k + 1] - 1``.
     """
+    ptr, parents, strides, table_ptr = layout
+    place = table_ptr[k]
     for a in range(ptr[k], ptr[k + 1]):
-        first += np.int64(state[parents[a]]) * strides[a]
-    return first
+        place += np.int64(state[parents[a]]) * strides[a]
+    return place
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def add_item_evidence(log_odds, i, k, on, level, sub, items):
+def add_item_evidence(log_odds, i, k, on, level, sub, cells, latents, tables):
     """Return the log odds of ``level`` of latent k against level 0 after the items of row i.
 
-    ``sub`` are the positions of the items in their tables, with the latent at level ``on``;
-    ``items`` is a tuple (x, observed, has_gaps, latent_ptr, latent_items, latent_strides, theta,
-    partition) as in :func:`sweep_listed`.
+    ``sub`` are the positions of the items in their tables, with the latent at level ``on``; the
+    other arguments are those of :func:`sweep_listed`.
     """
-    x, observed, has_gaps, latent_ptr, latent_items, latent_strides, theta, partition = items
+    (x, observed, has_gaps), (latent_ptr, latent_items, latent_strides) = cells, latents
+    theta, partition = tables
     for a in range(latent_ptr[k], latent_ptr[k + 1]):
         j = latent_items[a]
         if has_gaps and observed[i, j] == 0:
@@ -84,50 +87,19 @@ def add_item_evidence(log_odds, i, k, on, level, sub, items):
 
 
 @njit(cache=True, nogil=True)
-def sweep_listed(
-    states,
-    start,
-    stop,
-    x,
-    observed,
-    has_gaps,
-    log_law,
-    strides,
-    levels,
-    latent_ptr,
-    latent_items,
-    latent_strides,
-    item_ptr,
-    item_parents,
-    item_strides,
-    table_ptr,
-    theta,
-    partition,
-    seed,
-    iteration,
-    n_sweeps,
-):
-    """Update the latent states of rows ``start`` to ``stop`` in place.
+def sweep_listed(states, start, stop, cells, law, latents, items, tables, stream):
+    """Update the state numbers (N,) of rows ``start`` to ``stop`` in place.
 
-    Parameters
-    ----------
-    states : int64 (N,)
-        State numbers.
-    x, observed, has_gaps : float64 (N, J), uint8 (N, J), bool
-        Responses with zeros in missing cells; the mask is read only when ``has_gaps``.
-    log_law : float64 (S,)
-    strides : int64 (K,)
-        Increase of the state number per level of latent k.
-    levels : int64 (K,)
-    latent_ptr, latent_items, latent_strides : int64
-        Items that load on each latent, and the latent's stride in the item's own sub-states.
-    item_ptr, item_parents, item_strides : int64
-        Latents that load on each item, and their strides in its sub-states.
-    table_ptr, theta, partition : int64 (J,), float64, float64
-        Concatenated tables over the sub-states of each item.
-    seed, iteration, n_sweeps : uint64, int, int
-        Random numbers depend on (seed, iteration, row) only, not on the number of threads.
+    ``cells``: responses (N, J) with zeros in missing cells, mask of observed cells (N, J), and
+    whether the mask is to be read. ``law``: log probabilities (S,), increase of the state number
+    per level of each latent (K,), levels (K,). ``latents``: items that load on each latent, and the
+    latent's stride in their sub-states. ``items``: layout for :func:`place_in_table`. ``tables``:
+    theta and log partitions over the sub-states. ``stream``: seed, iteration, number of sweeps;
+    random numbers depend on (seed, iteration, row) only, not on the number of threads.
     """
+    x, (log_law, strides, levels), (seed, iteration, n_sweeps) = cells[0], law, stream
+    latent_ptr, latent_items, latent_strides = latents
+    item_ptr, item_parents, item_strides, table_ptr = items
     n_latents = strides.shape[0]
     n_items = x.shape[1]
     sub = np.empty(n_items, dtype=np.int64)
@@ -135,7 +107,6 @@ def sweep_listed(
     weights = np.empty(levels.max())
     golden = np.uint64(0x9E3779B97F4A7C15)
     to_unit = 1.0 / 9007199254740992.0
-    items = (x, observed, has_gaps, latent_ptr, latent_items, latent_strides, theta, partition)
     for i in range(start, stop):
         word = mix(np.uint64(seed) + golden * np.uint64(iteration + 1))
         word = mix(word ^ (golden * np.uint64(i + 1)))
@@ -159,8 +130,9 @@ def sweep_listed(
                 # Log odds of each level against level 0.
                 for level in range(1, levels[k]):
                     log_odds = log_law[low + level * strides[k]] - log_law[low]
-                    log_odds = add_item_evidence(log_odds, i, k, on, level, sub, items)
-                    weights[level] = log_odds
+                    weights[level] = add_item_evidence(
+                        log_odds, i, k, on, level, sub, cells, latents, tables
+                    )
                 word += golden
                 draw = float(mix(word) >> np.uint64(11)) * to_unit
                 new = draw_level(weights, levels[k], draw, False)
@@ -186,84 +158,36 @@ def tally(states, weights, x, gaps, count, sum_x, gap_count):
 
 @njit(cache=True, nogil=True)
 def sweep_network(
-    states,
-    start,
-    stop,
-    x,
-    observed,
-    has_gaps,
-    levels,
-    item_ptr,
-    item_parents,
-    item_strides,
-    table_ptr,
-    theta,
-    partition,
-    latent_ptr,
-    latent_items,
-    latent_strides,
-    parent_ptr,
-    parents,
-    parent_strides,
-    law_ptr,
-    log_law,
-    child_ptr,
-    children,
-    child_strides,
-    seed,
-    iteration,
-    addresses,
-    n_sweeps,
-    coldness,
-    keep,
-    sums,
-    sum_ptr,
-):
-    """Update the latent states of rows ``start`` to ``stop`` in place.
+    states, start, stop, cells, levels, items, tables, latents, network, log_law, offspring, stream,
+    totals,
+):  # fmt: skip
+    """Update the latent states (N, K) of rows ``start`` to ``stop`` in place.
 
-    Parameters
-    ----------
-    states : uint8 (N, K)
-    x, observed, has_gaps : float64 (N, at least J), uint8 (N, J), bool
-        Responses with zeros in missing cells; the mask is read only when ``has_gaps``.
-    levels : int64 (K,)
-    item_ptr, item_parents, item_strides : int64
-        Latents that load on each item, and their strides in its sub-states.
-    table_ptr, theta, partition : int64 (J + 1,), float64, float64
-        Concatenated tables over the sub-states of each item.
-    latent_ptr, latent_items, latent_strides : int64
-        Items that load on each latent, and the latent's stride in the item's sub-states.
-    parent_ptr, parents, parent_strides : int64
-        Parents of each latent, and their strides in its table.
-    law_ptr, log_law : int64 (K + 1,), float64
-        Concatenated log conditional tables; a latent's own level changes fastest.
-    child_ptr, children, child_strides : int64
-        Children of each latent, and the latent's stride in the child's table.
-    seed, iteration, addresses : uint64, int, uint64 (N,)
-        Random numbers depend on (seed, iteration, row's address) only, not on the number of
-        threads.
-    n_sweeps, coldness : int, float
-        Log odds are multiplied by ``coldness``: 1 samples, large values maximise.
-    keep, sums, sum_ptr : bool, float64 (N, F), int64 (K,)
-        With ``keep``, the probability of each level u > 0 of latent k is added to column
-        ``sum_ptr[k] + u - 1``; it has less Monte Carlo noise than the draws.
+    ``cells``, ``items``, ``tables``, ``latents`` are those of :func:`sweep_listed`. ``network``:
+    layout of the log conditional tables ``log_law``; a latent's own level changes fastest.
+    ``offspring``: children of each latent, and the latent's stride in their tables. ``stream``:
+    seed, iteration, addresses (N,), number of sweeps and coldness; random numbers depend on (seed,
+    iteration, address) only, and log odds are multiplied by the coldness: 1 samples, large values
+    maximise. ``totals``: if the first is set, the probability of each level u > 0 of latent k is
+    added to column ``sum_ptr[k] + u - 1`` of sums (N, F); it has less noise than the draws.
     """
-    n_items = item_ptr.shape[0] - 1
-    n_latents = latent_ptr.shape[0] - 1
+    latent_ptr, latent_items, latent_strides = latents
+    child_ptr, children, child_strides = offspring
+    (seed, iteration, addresses, n_sweeps, coldness), (keep, sums, sum_ptr) = stream, totals
+    n_items, n_latents = items[0].shape[0] - 1, latent_ptr.shape[0] - 1
     sub = np.empty(n_items, dtype=np.int64)
     family = np.empty(n_latents, dtype=np.int64)
     weights = np.empty(levels.max())
     golden = np.uint64(0x9E3779B97F4A7C15)
     to_unit = 1.0 / 9007199254740992.0
-    items = (x, observed, has_gaps, latent_ptr, latent_items, latent_strides, theta, partition)
     root = mix(np.uint64(seed) + golden * np.uint64(iteration + 1))
     for i in range(start, stop):
         word = mix(root ^ (golden * (addresses[i] + np.uint64(1))))
         state = states[i]
         for j in range(n_items):
-            sub[j] = place_in_table(table_ptr[j], state, j, item_ptr, item_parents, item_strides)
+            sub[j] = place_in_table(state, j, items)
         for k in range(n_latents):
-            family[k] = place_in_table(law_ptr[k], state, k, parent_ptr, parents, parent_strides)
+            family[k] = place_in_table(state, k, network)
         for _ in range(n_sweeps):
             for k in range(n_latents):
                 on = np.int64(state[k])
@@ -276,7 +200,9 @@ def sweep_network(
                         child = children[a]
                         zero = family[child] - on * child_strides[a] + np.int64(state[child])
                         log_odds += log_law[zero + level * child_strides[a]] - log_law[zero]
-                    log_odds = add_item_evidence(log_odds, i, k, on, level, sub, items)
+                    log_odds = add_item_evidence(
+                        log_odds, i, k, on, level, sub, cells, latents, tables
+                    )
                     weights[level] = coldness * log_odds
                 word += golden
                 draw = float(mix(word) >> np.uint64(11)) * to_unit
@@ -301,36 +227,16 @@ def sweep_network(
 
 
 @njit(cache=True, nogil=True)
-def log_joint(
-    states,
-    x,
-    observed,
-    has_gaps,
-    item_ptr,
-    item_parents,
-    item_strides,
-    table_ptr,
-    theta,
-    partition,
-    parent_ptr,
-    parents,
-    parent_strides,
-    law_ptr,
-    log_law,
-    out,
-):
+def log_joint(states, cells, items, tables, network, log_law, out):
     """Write each row's ``log f(x, z)`` without the part free of latents to ``out`` (N,)."""
+    (x, observed, has_gaps), (theta, partition) = cells, tables
     for i in range(states.shape[0]):
         state = states[i]
         total = 0.0
-        for j in range(item_ptr.shape[0] - 1):
-            if has_gaps and observed[i, j] == 0:
-                continue
-            code = place_in_table(table_ptr[j], state, j, item_ptr, item_parents, item_strides)
-            total += x[i, j] * theta[code] - partition[code]
-        for k in range(parent_ptr.shape[0] - 1):
-            code = place_in_table(
-                law_ptr[k] + np.int64(state[k]), state, k, parent_ptr, parents, parent_strides
-            )
-            total += log_law[code]
+        for j in range(items[0].shape[0] - 1):
+            if not has_gaps or observed[i, j] != 0:
+                code = place_in_table(state, j, items)
+                total += x[i, j] * theta[code] - partition[code]
+        for k in range(network[0].shape[0] - 1):
+            total += log_law[place_in_table(state, k, network) + np.int64(state[k])]
         out[i] = total

@@ -31,7 +31,7 @@ from hidag.kernels.graph_sets import (
 from hidag.kernels.local_scores import parent_gain
 
 #: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
-CALLED_FILES = "0562cee0fb94"
+CALLED_FILES = "1a4400319612"
 
 #: Answers of ``propose``.
 ASKS = 0
@@ -330,29 +330,15 @@ def propose(
 ):
     """Update dirty ratings and return ASKS (scores are missing), FOUND or NOTHING.
 
-    Parameters
-    ----------
-    graph : uint64, (5, K, n_words)
-        Parents, children, neighbours, all joined variables, and the variables below.
-    kept : tuple of arrays
-        ``ratings`` (K, K): ``ratings[y, x]`` is the best gain of the operator of pair (x, y);
-        ``dirty`` and ``dirty_rows``, uint8, (K, K) and (K,); ``row_best`` and ``row_x``, (3, K):
-        the best rating of each row by kind of operator, and its x.
-    ranks, mix : int64 and uint64, (K,)
-        Rank of each variable by content, and a hash of it, which break exact ties.
-    rules : uint8, (K, K)
-        ``rules[x, y]``: 1 if x -> y is forbidden, 2 if the edge is required.
-    allowed : int
-        Bit set of kinds; the first kind with a gain above ``threshold`` is chosen, in the order
-        delete, reverse, insert.
-    banned_x, banned_y : int
-        A pair that is not inserted, or -1.
-    table : tuple of arrays
-        Cache of local scores, as in ``local_scores``.
-    refused_pairs, refused_sets : int64 (n, 2), uint64 (n, n_words)
-        Operators that are not proposed again.
-    best_set, out : uint64 (n_words,), float64 (4,)
-        The operator found: its C; its kind, x, y and gain.
+    ``graph`` is as in ``graph_sets``, (5, K, n_words). ``kept`` is (ratings, dirty, dirty_rows,
+    row_best, row_x): ``ratings[y, x]`` is the best gain of the operator of pair (x, y);
+    ``row_best``, ``row_x`` (3, K) are the best rating of each row by kind of operator, and its x.
+    ``ranks`` and ``mix`` (K,), rank of each variable by content and a hash of it, break exact ties.
+    ``rules[x, y]`` is 1 if x -> y is forbidden, 2 if the edge is required. ``allowed`` is a bit set
+    of kinds; the first with a gain above ``threshold`` is chosen, in the order delete, reverse,
+    insert. The pair (banned_x, banned_y) is not inserted, unless it is -1; refused operators (n, 2)
+    and (n, n_words) are not proposed again. ``table`` caches local scores, as in ``local_scores``.
+    The operator found is written to ``best_set``, its C, and ``out``: its kind, x, y and gain.
     """
     ratings, dirty, dirty_rows, row_best, row_x = kept
     n = ratings.shape[0]

@@ -225,32 +225,14 @@ def score_many(
     unit,
     resolution,
 ):
-    """Return the local scores of many pairs (variable, parent set), shape (n_questions,).
+    """Return the local scores (BDEU or BIC) of many pairs (variable, parent set), (n_questions,).
 
-    Parameters
-    ----------
-    kind : int
-        BDEU or BIC.
-    nodes : int64, (n_questions,)
-    parent_words : uint64, (n_questions, n_words)
-        Bit sets of the parents.
-    levels : int64, (K,)
-    states : uint8, (K, n)
-        One row per variable.
-    weights : int64, (n,)
-        Row weights in units of ``unit``.
-    offset : int64, (K,)
-        First plane of every variable.
-    planes : uint64, (sum of levels, words)
-        One-hot bit planes of the rows; no words if the rows carry weights.
-    max_plane_cells : int
-        Up to this many cells counts come from the planes.
-    sample_size : float
-        Equivalent sample size of BDeu.
-    total : float
-        Sum of the weights.
-    unit, resolution : float
-        Value of one unit of weight, and of one unit of score.
+    ``parent_words`` are bit sets of the parents, uint64 (n_questions, n_words); ``states`` uint8
+    (K, n) has one row per variable; ``weights`` int64 (n,) are in units of ``unit``; ``offset``
+    (K,) is the first plane of every variable in ``planes``, one-hot bit planes of the rows (sum of
+    levels, words), without words if the rows carry weights. Up to ``max_plane_cells`` cells counts
+    come from the planes. ``sample_size`` is the equivalent sample size of BDeu, ``total`` the sum
+    of the weights, ``resolution`` the value of one unit of score.
     """
     n_variables, n = states.shape
     out = np.empty(nodes.shape[0])

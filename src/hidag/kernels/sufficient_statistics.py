@@ -10,15 +10,7 @@ from hidag.kernels.gibbs import place_in_table
 
 @njit(cache=True, nogil=True)
 def multiply_out(left, right, between, out):
-    """Fill ``out[i, s, a, r t] = left[i, s, a] * right[i, r t] * between[i, s, t]``.
-
-    Parameters
-    ----------
-    left : ndarray, shape (n, S, A)
-    right : ndarray, shape (n, R T)
-    between : ndarray, shape (n, S, T)
-    out : ndarray, shape (n, S, A, R T)
-    """
+    """Fill ``out[i, s, a, r t] = left[i, s, a] * right[i, r t] * between[i, s, t]``."""
     n_rows, n_outer, n_inner = between.shape
     n_left, n_right = left.shape[2], right.shape[1]
     facing = np.empty(n_right)
@@ -34,118 +26,53 @@ def multiply_out(left, right, between, out):
 
 
 #: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
-CALLED_FILES = "10f14d0a5aa6"
+CALLED_FILES = "d20436b54ec2"
 
 
 @njit(cache=True, nogil=True)
-def tally(
-    states,
-    start,
-    stop,
-    x,
-    observed,
-    has_gaps,
-    item_ptr,
-    item_parents,
-    item_strides,
-    table_ptr,
-    parent_ptr,
-    parents,
-    parent_strides,
-    law_ptr,
-    weights,
-    count,
-    sum_x,
-    families,
-):
+def tally(states, start, stop, cells, items, network, weights, count, sum_x, families):
     """Add rows ``start`` to ``stop`` with weights (N,) to the tables.
 
     ``count`` and ``sum_x`` (float64) are over the items' sub-states, ``families`` over the latents'
     parent configurations and levels; the other arguments are those of the Gibbs sweeps.
     """
-    n_items = item_ptr.shape[0] - 1
-    n_latents = parent_ptr.shape[0] - 1
+    x, observed, has_gaps = cells
     for i in range(start, stop):
         state, weight = states[i], weights[i]
-        for j in range(n_items):
-            if has_gaps and observed[i, j] == 0:
-                continue
-            code = place_in_table(table_ptr[j], state, j, item_ptr, item_parents, item_strides)
-            count[code] += weight
-            sum_x[code] += weight * x[i, j]
-        for k in range(n_latents):
-            code = place_in_table(
-                law_ptr[k] + np.int64(state[k]), state, k, parent_ptr, parents, parent_strides
-            )
-            families[code] += weight
+        for j in range(items[0].shape[0] - 1):
+            if not has_gaps or observed[i, j] != 0:
+                code = place_in_table(state, j, items)
+                count[code] += weight
+                sum_x[code] += weight * x[i, j]
+        for k in range(network[0].shape[0] - 1):
+            families[place_in_table(state, k, network) + np.int64(state[k])] += weight
 
 
 @njit(cache=True, nogil=True)
-def residuals(
-    states,
-    start,
-    stop,
-    x,
-    observed,
-    has_gaps,
-    item_ptr,
-    item_parents,
-    item_strides,
-    table_ptr,
-    dtheta,
-    dpartition,
-    out,
-):
+def residuals(states, start, stop, cells, items, derivatives, out):
     """Write ``x theta' - A'`` of rows ``start`` to ``stop`` to ``out`` (rows, J); 0 if missing."""
-    n_items = item_ptr.shape[0] - 1
+    (x, observed, has_gaps), (dtheta, dpartition) = cells, derivatives
     for i in range(start, stop):
-        state = states[i]
-        for j in range(n_items):
-            if has_gaps and observed[i, j] == 0:
-                out[i - start, j] = 0.0
-                continue
-            code = place_in_table(table_ptr[j], state, j, item_ptr, item_parents, item_strides)
-            out[i - start, j] = x[i, j] * dtheta[code] - dpartition[code]
+        for j in range(items[0].shape[0] - 1):
+            out[i - start, j] = 0.0
+            if not has_gaps or observed[i, j] != 0:
+                code = place_in_table(states[i], j, items)
+                out[i - start, j] = x[i, j] * dtheta[code] - dpartition[code]
 
 
 @njit(cache=True, nogil=True)
 def item_scores(
-    draws,
-    start,
-    stop,
-    first_column,
-    last_column,
-    x,
-    observed,
-    has_gaps,
-    item_ptr,
-    item_parents,
-    item_strides,
-    table_ptr,
-    dtheta,
-    dpartition,
-    latents,
-    levels,
-    weights,
-    gradient,
-    information,
-):
+    draws, start, stop, first_column, last_column, cells, items, derivatives, terms, weights,
+    gradient, information,
+):  # fmt: skip
     """Add one item's scores of rows ``start`` to ``stop``, and their second moments.
 
-    Parameters
-    ----------
-    draws : uint8 (R, N, K)
-        The two halves of the draws estimate each row's score independently, so that their product
-        is unbiased for the second moment.
-    first_column, last_column : int
-        The item's columns: from the first to before the last.
-    latents, levels : int64 (C,)
-        Terms ``1{Z_k >= u}`` of the scores after the intercept.
-    weights : float64 (N,)
-        Of the rows.
-    gradient, information : float64 (1 + C,), (1 + C, 1 + C)
-        Accumulators.
+    The two halves of the draws (R, N, K) estimate each row's score independently, so that their
+    product is unbiased for the second moment. The item has the columns from the first to before the
+    last; ``terms`` are latents and levels (C,) of the terms ``1{Z_k >= u}`` after the intercept.
     """
+    (x, observed, has_gaps), (dtheta, dpartition), (latents, levels) = cells, derivatives, terms
+    table_ptr = items[3]
     n_draws = draws.shape[0]
     half = n_draws // 2
     size = latents.shape[0] + 1
@@ -159,9 +86,7 @@ def item_scores(
             second[c] = 0.0
         for r in range(n_draws):
             state = draws[r, i]
-            sub = place_in_table(
-                np.int64(0), state, first_column, item_ptr, item_parents, item_strides
-            )
+            sub = place_in_table(state, first_column, items) - table_ptr[first_column]
             u = 0.0
             for column in range(first_column, last_column):
                 code = table_ptr[column] + sub

@@ -91,12 +91,12 @@ class NetworkSampler:
         """
         items, network = model.items, model.network
         rows = (self.data.extended, *self.data.observed_mask)
-        tables = (*items.table_arrays, *items.tables(model.parameters), *items.latent_arrays)
-        law = (*network.table_arrays, network.log_tables(model.law), *network.child_arrays)
+        tables = (items.table_arrays, items.tables(model.parameters), items.latent_arrays)
+        law = (network.table_arrays, network.log_tables(model.law), network.child_arrays)
         stream = (self._seed, self._iteration, self._addresses, n_sweeps, inverse_temperature)
         out = np.zeros((0, 0)) if sums is None else sums
         totals = (sums is not None, out, np.cumsum(items.levels - 1) - (items.levels - 1))
-        constant = (*rows, items.levels, *tables, *law, *stream, *totals)
+        constant = (rows, items.levels, *tables, *law, stream, totals)
 
         def work(lane: int, start: int, stop: int) -> None:
             gibbs.sweep_network(self.states, start, stop, *constant)
@@ -115,17 +115,17 @@ class NetworkSampler:
     def log_joint(self, model: NetworkModel) -> Array:
         """Return ``log f(x, z)`` of the current states without the items' bases, shape (N,)."""
         items, network = model.items, model.network
-        rows = (self.states, self.data.extended, *self.data.observed_mask)
-        tables = (*items.table_arrays, *items.tables(model.parameters))
-        out = np.empty(len(self.states))
-        gibbs.log_joint(*rows, *tables, *network.table_arrays, network.log_tables(model.law), out)
+        rows = (self.data.extended, *self.data.observed_mask)
+        law = network.table_arrays, network.log_tables(model.law)
+        out, tables = np.empty(len(self.states)), items.tables(model.parameters)
+        gibbs.log_joint(self.states, rows, items.table_arrays, tables, *law, out)
         return out
 
     def statistics(self, model: NetworkModel) -> NetworkStatistics:
         """Return the sufficient statistics of the current states."""
         items, network, n_lanes = model.items, model.network, CONFIG.e_step.n_lanes
         rows = (self.data.extended, *self.data.observed_mask)
-        constant = (*rows, *items.table_arrays, *network.table_arrays, self.data.row_weights)
+        constant = (rows, items.table_arrays, network.table_arrays, self.data.row_weights)
         sums = [np.zeros((n_lanes, size)) for size in (items.size, items.size, network.size)]
 
         def work(lane: int, start: int, stop: int) -> None:

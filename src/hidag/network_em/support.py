@@ -41,7 +41,7 @@ def screen_loadings(
     n_draws, n_rows, n_latents = draws.shape
     block_rows = CONFIG.network_em.residual_block_rows
     derivatives = layout.tables(parameters, derivatives=True)
-    constant = (data.extended, *data.observed_mask, *layout.table_arrays, *derivatives)
+    constant = ((data.extended, *data.observed_mask), layout.table_arrays, derivatives)
     gradient = np.zeros((data.n_items, n_latents))
     squares = np.zeros(data.n_items)
     residual = np.empty((block_rows, data.columns.n_columns))
@@ -91,11 +91,12 @@ class ItemScores:
         intercept.
         """
         data, size, n_lanes = self.data, 1 + len(latents), CONFIG.e_step.n_lanes
+        weights = data.row_weights
         gradient = np.zeros((n_lanes, size))
         information = np.zeros((n_lanes, size, size))
         first, last = data.columns.starts[item], data.columns.starts[item + 1]
-        rows = (first, last, data.extended, *data.observed_mask, *self.layout.table_arrays)
-        constant = (*rows, *self.derivatives, latents, levels, data.row_weights)
+        cells, items = (data.extended, *data.observed_mask), self.layout.table_arrays
+        constant = (first, last, cells, items, self.derivatives, (latents, levels), weights)
 
         def work(lane: int, start: int, stop: int) -> None:
             own = gradient[lane], information[lane]
