@@ -63,10 +63,7 @@ class FittedModel(TransformerMixin):  # type: ignore[misc]
         return table
 
     def predict_proba(self, X: Any) -> Array | list[Array]:
-        """Return P(Z_k = 1 | row), shape (N, K).
-
-        If a latent has more than two levels, return a list of K arrays of shapes (N, M_k).
-        """
+        """Return P(Z_k = 1 | row), (N, K), or with more than two levels K arrays (N, M_k)."""
         rows = self._rows(X)
         with threadpool_limits(limits=1, user_api="blas"):
             if max(self.result_.law.space.levels) > 2:
@@ -80,10 +77,7 @@ class FittedModel(TransformerMixin):  # type: ignore[misc]
             return self.result_.classify(rows)
 
     def transform(self, X: Any) -> Array:
-        """Return the posterior mean level of each latent, shape (N, K).
-
-        For binary latents this equals ``predict_proba``.
-        """
+        """Return the posterior mean level of each latent, (N, K): ``predict_proba`` if binary."""
         rows = self._rows(X)
         with threadpool_limits(limits=1, user_api="blas"):
             return self.result_.posterior(rows)

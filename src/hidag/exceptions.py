@@ -128,18 +128,11 @@ PYTHON_STYLE = Style()
 
 @dataclass(frozen=True)
 class Message:
-    """A sentence for people that programs can rely on.
+    """A sentence for people with a code and parameters for programs.
 
-    Attributes
-    ----------
-    code : str
-        Short, in kebab case; the same for every message about the same problem.
-    template : str
-        The sentence without a full stop: what was expected, what came, where. Fields in braces
-        are filled from ``params``.
-    params : mapping from str to object
-    advice : Advice or None
-        Appended after a semicolon, or on a line of its own if the template ends a line.
+    The code, in kebab case, is the same for every message about the same problem. The template
+    has no full stop: what was expected, what came, where; fields in braces are ``params``. Advice
+    is appended after a semicolon, or on a line of its own if the template ends a line.
     """
 
     code: str
@@ -269,17 +262,7 @@ class KnowledgeWarning(HidagWarning):
 
 
 def import_extra(module: str, use: str, extra: str) -> Any:
-    """Return a module of an optional package, or raise a :class:`MissingPackageError`.
-
-    Parameters
-    ----------
-    module : str
-        Dotted name, as in an import.
-    use : str
-        The feature that needs it, the subject of the message.
-    extra : str
-        The extra of hidag that installs it; empty if none does.
-    """
+    """Return a module that ``use`` needs, or raise an error that names hidag's ``extra``."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

@@ -33,8 +33,7 @@ def format_number(
 ) -> str:
     """Return a number with fixed decimals, or with significant digits if very large or small.
 
-    NaN gives an empty string. A standard ``error`` sets the number of decimals, at least
-    ``decimals``; with ``grouped`` commas separate thousands.
+    A standard ``error`` sets the decimals, at least ``decimals``; NaN gives an empty string.
     """
     size = abs(value)
     if isnan(value):
@@ -85,11 +84,7 @@ def format_range(low: float, high: float, *, error: float | None = None, decimal
 def format_row(
     names: Sequence[str], cells: Sequence[Any], *, decimals: int = 3, grouped: bool = False
 ) -> list[str]:
-    """Return the cells of a table row as text; None and NaN become empty.
-
-    Column names, with spaces or underscores, identify standard errors, p-values and numbers in the
-    unit of an item.
-    """
+    """Return a table row as text; column names identify standard errors, p-values and units."""
     plain = [name.replace("_", " ") for name in names]
     floats = {
         name: cell for name, cell in zip(plain, cells, strict=True) if isinstance(cell, float)
@@ -153,10 +148,7 @@ def is_hidden(char: str) -> bool:
 
 
 def replace_hidden(text: str, keep: str = "\n\t") -> str:
-    """Return a text with hidden characters, except ``keep``, shown as replacement characters.
-
-    A name may contain a character that reverses the displayed text after it (U+202E).
-    """
+    """Return a text with hidden characters, except ``keep``, shown as replacement characters."""
     # Pages have many thousand cells, nearly all of them plain.
     if text.isprintable():
         return text
@@ -193,8 +185,7 @@ def sentence_case(text: str) -> str:
 def shorten(name: str, max_length: int, mark: str = ELLIPSIS) -> str:
     """Return a name of at most ``max_length`` characters, with its middle replaced by a mark.
 
-    Both ends stay, because survey questions share their first words and variables of one wave share
-    their ends. Numbers are not cut if there is room: a part of a number is another number.
+    Both ends stay; numbers are not cut if there is room, because a part is another number.
     """
     if len(name) <= max_length:
         return name

@@ -21,9 +21,7 @@ def run_all(
 ) -> Iterator[Any]:
     """Yield ``run(*task)`` for each task: in order with one worker, else as they finish.
 
-    ``run`` is a module-level function, so that workers can import it. Each worker process has one
-    thread; one worker runs in this process. A MemoryError is also raised when a worker was killed,
-    because lack of memory is the usual reason.
+    Workers are processes with one thread that import ``run``; a killed one is a MemoryError.
     """
     workers = min(workers, len(tasks))
     if workers <= 1:
@@ -63,16 +61,7 @@ def _exit_with_parent() -> None:
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of a fit.
-
-    Attributes
-    ----------
-    start, n_starts : int
-        Index of the current start, from 0, and their number.
-    iteration, max_iter : int
-    objective : float
-        Current penalised log-likelihood; NaN while a sampler runs.
-    """
+    """The progress of a fit: start (from 0), iteration, and objective (NaN in a sampler)."""
 
     start: int
     n_starts: int
@@ -104,10 +93,7 @@ class StderrProgress:
 def make_observer(
     observer: Callable[[Progress], None] | None, *, verbose: bool
 ) -> Callable[[int, int, int, int, float], None] | None:
-    """Return the function that a fit calls after every iteration; None without listeners.
-
-    It passes a :class:`Progress` to ``observer`` and, if verbose, writes to standard error.
-    """
+    """Return the function that a fit calls after every iteration, None without listeners."""
     listeners = [] if observer is None else [observer]
     if verbose:
         listeners.append(StderrProgress())

@@ -45,10 +45,7 @@ CellKind = Literal["text", "date", "object", "complex"]
 
 @dataclass(frozen=True)
 class BadCells:
-    """The cells of a column that are not numbers: kind, row and content of the first, and how many.
-
-    With ``among_booleans`` most cells are yes or no (or similar), which do not count as bad.
-    """
+    """Cells of a column that are not numbers; yes and no do not count if ``among_booleans``."""
 
     kind: CellKind
     row: int
@@ -167,10 +164,7 @@ def replace_column(table: Any, name: str, cells: Sequence[Any], kind: Any = "str
 
 
 def remove_missing_codes(table: Any, codes: Mapping[str, Sequence[str]]) -> Any:
-    """Return a pyarrow table with null in place of codes for missing answers, given by column.
-
-    Codes are text; a number matches however it is written.
-    """
+    """Return a pyarrow table with null in place of codes (text, by column) for missing answers."""
     for name, words in codes.items():
         matching = {n for n in map(read_number, words) if n is not None and n == n}
         kind = table.column(name).type
@@ -258,11 +252,7 @@ def find_labels(cells: Sequence[Any]) -> tuple[str, ...]:
 
 
 def convert_decimal_commas(table: Any, columns: Sequence[str]) -> tuple[Any, str]:
-    """Return a table with points in place of decimal commas, and a note about the conversion.
-
-    The table is unchanged, and the note empty, if no comma certainly marks decimals or if the
-    columns use another notation too.
-    """
+    """Return a table with points for decimal commas if they are certain, and a note about it."""
     cells = list(_cells_with(",", table, columns))
     certain = [(name, c) for name, c in cells if _is_decimal(c) and not _THOUSANDS.fullmatch(c)]
     thousands = any(_THOUSANDS.fullmatch(c) and not _is_decimal(c) for _, c in cells)
@@ -289,11 +279,7 @@ def find_decimal_point(table: Any, columns: Sequence[str]) -> tuple[str, str] | 
 
 
 def advise_on_commas(cell: str, cells: Sequence[Any], point: tuple[str, str] | None = None) -> str:
-    """Return how to write a number with commas; nothing if the cell is not one.
-
-    ``cells`` are those of the column; ``point`` is column and text of a number with a decimal
-    point, if that is why commas are not read.
-    """
+    """Return how to write a number with commas, "" if it is none; ``point`` is one with a point."""
     if _THOUSANDS.fullmatch(cell):
         texts = [one.strip() for one in cells if isinstance(one, str)]
         others = [one for one in texts if _is_decimal(one) and not _THOUSANDS.fullmatch(one)]

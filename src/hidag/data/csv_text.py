@@ -85,10 +85,7 @@ def make_unique(names: Sequence[str]) -> list[str]:
 
 
 def check_unique(file: Path, names: Sequence[str], leave_out: Collection[str] | None) -> None:
-    """Raise an error about column names that occur more than once.
-
-    Columns in ``leave_out``, by the names of `make_unique`, are not read; None if all have to be.
-    """
+    """Raise an error about names that occur twice, but for those (made unique) in ``leave_out``."""
     pairs = list(zip(names, make_unique(names), strict=True))
     kept = [(name, unique) for name, unique in pairs if unique not in (leave_out or ())]
     counts = Counter(name for name, _ in kept)

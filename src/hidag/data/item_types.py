@@ -36,10 +36,7 @@ _MAX_NAMES, _MAX_VALUES = 5, 8
 def ambiguous_types_error(
     ambiguous: dict[str, Guess], families: Sequence[str], observations: Observations
 ) -> DataError:
-    """Return the error about all items whose family cannot be inferred, with a setting to paste.
-
-    ``families`` are the given, inferred or suggested families of all items.
-    """
+    """Return the error about all items whose family cannot be inferred, with a setting to paste."""
     groups: dict[str | float, list[str]] = {}
     for name, guess in ambiguous.items():
         # How often a code occurs differs from item to item; the advice about it does not.
@@ -156,10 +153,7 @@ def aliases() -> dict[str, str]:
 
 
 def family_name(word: str) -> str:
-    """Return the full name of a family, or "auto".
-
-    The argument may be omitted if the values determine it ("ordinal").
-    """
+    """Return the full name of a family, or "auto"; "ordinal" takes its argument from values."""
     if not isinstance(word, str):
         raise invalid_setting("family", f"a name, one of {_list_families()}", word)
     key, number = split_name(word.strip().lower())

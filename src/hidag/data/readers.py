@@ -115,10 +115,7 @@ def _table_file(path: Source) -> Path:
 
 
 def read_parquet(file: Path) -> Any:
-    """Return all columns of the file as a pyarrow Table with unique column names.
-
-    A named range index of pandas, which Parquet stores without a column, becomes a column.
-    """
+    """Return a file as a pyarrow Table with unique names; named range indexes become columns."""
     # Unlike read_table, this accepts names that occur twice.
     open_file = import_arrow("pyarrow.parquet").ParquetFile
     table = _open_parquet(file, lambda path: open_file(path).read())
@@ -225,12 +222,7 @@ def read_columns(
     labels: Labels | None = None,
     leave_out: Sequence[str] = (),
 ) -> tuple[Any, dict[str, list[Any]]]:
-    """Return some columns of a file or folder as numbers, and others unchanged.
-
-    Parameters as in `read_file`; the cells of ``others``, such as row identifiers or weights, have
-    points in place of decimal commas. Of columns with the same name all but one are in
-    ``leave_out``.
-    """
+    """Return some columns of a file or folder as numbers, and others with decimal points."""
     file = _table_file(path)
     table = _read_cells(file, leave_out)
     _check_columns(file, (*items, *others), table.column_names)

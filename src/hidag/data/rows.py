@@ -31,10 +31,7 @@ _ROUNDS = 3
 
 
 def nonempty_rows(values: Floats) -> NDArray[np.bool_]:
-    """Return which rows of a table (N, J) have an observed cell, shape (N,).
-
-    An empty row has the same likelihood under every model; to count it overstates the sample size.
-    """
+    """Return which rows of a table (N, J) have an observed cell, (N,); others say nothing."""
     return np.asarray(~np.isnan(values).all(axis=1))
 
 
@@ -57,10 +54,7 @@ def warn_of_empty_rows(table: Observations, *, stacklevel: int) -> None:
 
 
 def check_weights(given: Any, n_samples: int, nonempty: NDArray[np.bool_] | None = None) -> Floats:
-    """Return row weights (N,), given as an array or a number, after checking them.
-
-    Rows that are not in ``nonempty`` get the weight 0.
-    """
+    """Return checked row weights (N,) from an array or a number, 0 for rows not in ``nonempty``."""
     name = Setting("sample_weight")
     weights = _as_floats(given, name)
     if weights.ndim == 0:
@@ -154,10 +148,7 @@ def _check_two_positive(weights: Floats, name: Setting, which: str = "") -> None
 
 
 def select_weighted_rows(table: Observations, given: Any) -> tuple[Observations, Floats | None]:
-    """Return the rows with a response and a positive weight, n of them, and their weights (n,).
-
-    The weights are None if all are one.
-    """
+    """Return the n rows with response and positive weight, and weights (n,), None if all are 1."""
     selected = nonempty_rows(table.values)
     weights = None
     if given is not None:
@@ -214,23 +205,10 @@ def canonical_order(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return orders of rows (N,) and columns (J,) that depend on the contents of a table only.
 
-    Parameters
-    ----------
-    values : ndarray, shape (N, J)
-        NaN for missing cells.
-    labels : sequence of str, length J
-        Attributes of the columns besides their contents: the family, the given row of Q.
-    weights : ndarray, shape (N,), or None
-        Attributes of the rows.
-    ties : ndarray of int, shape (J,), or None
-        Order of columns that are otherwise equal.
-
-    Notes
-    -----
-    Colour refinement: rows and columns are coloured in turn, a row by the multiset of its cells
-    with the colours of their columns, a column by that of its cells with the colours of their rows.
-    Rows or columns with the same colour after three rounds are interchangeable here. Copies of a
-    row are scattered, so that the first few thousand rows represent one with few distinct rows.
+    ``labels`` and ``weights`` are attributes of columns and rows; ``ties`` orders equal columns.
+    Colour refinement: a row is coloured by the multiset of its cells with the colours of their
+    columns, and vice versa, three times. Copies of a row are scattered, so that the first few
+    thousand rows represent a table with few distinct rows.
     """
     seeds = [int.from_bytes(hashlib.blake2b(t.encode(), digest_size=8).digest()) for t in labels]
     column = np.array(seeds, dtype=np.uint64)
@@ -249,11 +227,7 @@ def canonical_order(
 
 
 def collapse_rows(values: Floats, weights: Floats | None = None) -> tuple[Floats, Floats | None]:
-    """Return the distinct rows of a table (N, J) and the sums of their weights (N,).
-
-    A row that occurs twice and a row of weight 2 become the same. Missing cells are equal. The
-    table itself comes back if all rows are distinct.
-    """
+    """Return the distinct rows of a table (N, J), missing cells equal, and their weights."""
     rows = np.column_stack([_as_bits(column) for column in values.T])
     keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.itemsize * rows.shape[1])))
     _, first, place = np.unique(keys.ravel(), return_index=True, return_inverse=True)
@@ -283,14 +257,9 @@ def _as_bits(cells: Floats) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True)
 class MissingnessPatterns:
-    """Patterns of observed cells, M of them over J items, with the weights of their rows.
+    """Patterns of observed cells, M of them over J items, eight in a byte of ``bits``.
 
-    Attributes
-    ----------
-    bits : ndarray of uint8, shape (M, ceil(J / 8))
-        Observed cells, eight items in a byte.
-    counted, squares : ndarray, shape (M,)
-        Sums of the weights and of the squared weights of the rows with the pattern.
+    ``counted`` and ``squares``, (M,), are sums of the weights and squared weights of their rows.
     """
 
     bits: NDArray[np.uint8]

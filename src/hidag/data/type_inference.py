@@ -68,11 +68,9 @@ _LOG_SIZES = (-5.0, 15.0)
 
 @dataclass(frozen=True)
 class Guess:
-    """The inferred family of an item, or the family to try first if its values are ambiguous.
+    """The inferred family of an item, None if it is ambiguous, and the family to try first.
 
-    The family is None if the values are ambiguous, because of a possible code for missing answers,
-    because they may identify rows, or because they are dates. The reason completes a sentence that
-    begins with the item's name.
+    The reason completes a sentence that begins with the item's name.
     """
 
     family: str | None
@@ -206,10 +204,8 @@ def _fits_poisson_mixture(values: Array) -> bool:
 def _passes_poisson_test(values: Array, means: Array, level: float) -> bool:
     """Return whether the best mixture of Poisson distributions with these means is not rejected.
 
-    The likelihood ratio against the observed frequencies has as many degrees of freedom as one
-    estimated mean would leave, which is conservative for a mixture. EM converges slowly, but the
-    log-likelihood is concave in the weights, so that the largest gradient bounds the remaining
-    gain: the iterations end when a mixture passes or when none can.
+    As many degrees of freedom as one estimated mean leaves: conservative. The log-likelihood is
+    concave in the weights, so that the largest gradient bounds the remaining gain of slow EM.
     """
     # Counts may be large and few: an array of all numbers up to them may not fit into memory.
     points, often = np.unique(values, return_counts=True)

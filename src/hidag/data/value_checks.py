@@ -52,11 +52,7 @@ _SAME_COLUMNS = "give the table that was fitted, or one with the same columns"
 
 
 def find_code(values: Array) -> float | None:
-    """Return the value (of shape (n,)) that may be a code for missing answers, or None.
-
-    The largest value if it is at least twice the next one and, among many values, more frequent;
-    the smallest value if no other is negative.
-    """
+    """Return the largest or smallest of values (n,) if it may mean a missing answer, or None."""
     distinct, counts = np.unique(values, return_counts=True)
     if len(distinct) < 3:
         return None
@@ -70,10 +66,7 @@ def find_code(values: Array) -> float | None:
 
 
 def find_code_beside_grades(values: Array, max_distinct: int | None = None) -> float | None:
-    """Return the code next to consecutive integers, the grades of a scale, or None.
-
-    With ``max_distinct`` only among fewer values, because tails of counts have gaps.
-    """
+    """Return the code next to grades, among fewer than ``max_distinct`` values, or None."""
     distinct = np.unique(values)
     if max_distinct is not None and len(distinct) >= max_distinct:
         return None
@@ -252,12 +245,7 @@ def _check_ranges(observations: Observations, *, for_fitting: bool) -> None:
 
 
 def read_known_items(X: Any, names: Sequence[str], families: Sequence[str]) -> Observations:
-    """Return a table with the items of a fit, in the order of the fit.
-
-    The columns of a frame are found by name, and other columns are ignored. An array, or a frame
-    without any of the names, has one column per item in the order of the fit. Values that are
-    invalid for their family raise an error.
-    """
+    """Return a table with the items of a fit in its order, found by name or else by place."""
     labels = frame_labels(X)
     if labels is not None and set(names) & {str(label) for label in labels}:
         place = {str(label): label for label in labels}
@@ -297,10 +285,7 @@ def _select_columns(X: Any, labels: Sequence[Any], wanted: Sequence[Any]) -> Any
 
 
 def are_dates(distinct: Array) -> bool:
-    """Return whether the distinct values of a column, shape (d,), are all dates such as 20210131.
-
-    One of 27 integers of that size is a date, so that several rarely are by chance.
-    """
+    """Return whether distinct values (d,) are all dates such as 20210131 (1 in 27 by chance)."""
     if len(distinct) < 2 or distinct.min() < EARLIEST_YEAR * 10_000:
         return False
     if distinct.max() >= (LATEST_YEAR + 1) * 10_000 or (distinct != np.floor(distinct)).any():
@@ -388,12 +373,9 @@ def warn_of_row_ids(
 
 
 def find_duplicate_columns(values: Array) -> list[tuple[int, int, bool, int]]:
-    """Return pairs of columns that are equal or opposite wherever both are observed.
+    """Return pairs of columns, whether they are opposite (or equal), and rows with both observed.
 
-    The rows are compared in random order, in blocks of growing size. A pair is excluded at its
-    first difference, which for nearly all pairs is in the first block. Each entry has the two
-    columns, whether they are opposite (for columns of 0 and 1), and the number of rows in which
-    both are observed.
+    Rows are compared in random order, in blocks of growing size, until a pair differs.
     """
     n_rows, n_items = values.shape
     if n_rows < MIN_ROWS:
@@ -429,10 +411,7 @@ def _exclude_different(left: NDArray[np.bool_], ours: Array, theirs: Array) -> N
 
 
 def warn_of_duplicate_columns(observations: Observations, *, stacklevel: int) -> None:
-    """Warn of items that are copies of another, or its reverse.
-
-    The model assumes that items are independent given the latents, which copies never are.
-    """
+    """Warn of copies of an item or of its reverse, which are not independent given the latents."""
     found = find_duplicate_columns(observations.values)
     if not found:
         return

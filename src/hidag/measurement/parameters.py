@@ -62,11 +62,7 @@ class Responses:
 
     @cached_property
     def questions(self) -> tuple[Hashable, ...]:
-        """Identifiers of the responses, length R: equal ones have comparable coefficients.
-
-        The number of the item; for nominal items also the category and the categories not yet
-        excluded.
-        """
+        """Identifiers of the responses, length R: equal ones have comparable coefficients."""
         out: list[Hashable] = []
         for j, family in enumerate(self.item_families):
             nominal = nominal_item(family)
@@ -129,10 +125,7 @@ class Responses:
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns of the working data of J items, item by item; see :class:`Family`.
-
-    Those of item j are ``starts[j]`` to ``starts[j + 1] - 1``; ``item`` has the item of each.
-    """
+    """Columns of the working data of J items: ``starts[j]`` to ``starts[j + 1] - 1`` for item j."""
 
     starts: Indices
     item: Indices
@@ -369,9 +362,7 @@ class MeasurementParameters:
     def relevelled(self, orders: Sequence[NDArray[np.integer]]) -> MeasurementParameters:
         """Return the items when level ``orders[k][v]`` of latent k becomes level v.
 
-        The indicator that the old level reaches u is a constant plus steps in the new indicators.
-        The coefficient of a term is distributed accordingly over the term without the latent and
-        the terms with the new indicators.
+        An old indicator is a constant plus steps in the new ones; coefficients follow.
         """
         terms = self.terms
         intercept, loadings = self.intercept.copy(), self.loadings.copy()
@@ -401,10 +392,7 @@ class MeasurementParameters:
         return replace(self, intercept=intercept, loadings=loadings + 0.0)
 
     def pruned(self) -> MeasurementParameters:
-        """Return the items without interactions of latents that no item has in common.
-
-        Lower-order products of the remaining ones are kept: relabelling levels needs them.
-        """
+        """Return the items without interactions that are part of none with a coefficient."""
         terms = self.terms
         used = (self.loadings[:, terms.n_main :] != 0).any(axis=0)
         sets = [frozenset(k for k, _ in pairs) for pairs in terms.interactions]
@@ -435,11 +423,7 @@ def lowest_of_main(coefficients: Array, terms: Terms) -> Array:
 
 
 def order_levels(working: MeasurementParameters, latent: int) -> NDArray[np.intp]:
-    """Return a latent's levels from low to high along the first principal component.
-
-    The component is that of the standardised level effects over the items of ``working`` parameters
-    (on the working scale); its sign is such that the effects sum to a larger value at the end.
-    """
+    """Return a latent's levels from low to high along the principal component of their effects."""
     heights = working.heights(latent) / working.deviations[:, None]
     centred = heights - heights.mean(axis=1, keepdims=True)
     line = np.linalg.svd(centred, full_matrices=False)[2][0]

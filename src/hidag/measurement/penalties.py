@@ -54,10 +54,7 @@ class TruncatedLasso:
 
 
 class Scad:
-    """Smoothly clipped absolute deviation penalty (Fan and Li 2001).
-
-    The derivative is constant up to ``u = 1 / 3.7``, then falls linearly to zero at ``u = 1``.
-    """
+    """Smoothly clipped absolute deviation (Fan and Li 2001), bent at ``u = 1 / 3.7``."""
 
     bend = 1.0 / 3.7  # Where the derivative starts to fall; 3.7 is the usual shape parameter.
 

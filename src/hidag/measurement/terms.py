@@ -126,8 +126,7 @@ class Terms:
     def strengths(self, coefficients: Array) -> Array:
         """Return the effect of the highest versus the lowest level of each latent, (J, K).
 
-        The loading of a binary latent without interactions; with interactions the average over
-        uniformly distributed levels of the other latents.
+        With interactions the average over uniformly distributed levels of the other latents.
         """
         out = np.zeros((self.n_latents, len(coefficients)))
         np.add.at(out, self.main_latents, coefficients[:, : self.n_main].T)
@@ -137,11 +136,7 @@ class Terms:
         return out.T
 
     def strengths_among(self, coefficients: Array, states: NDArray[np.integer]) -> Array:
-        """Return :meth:`strengths` restricted to the states (n, K) that occur, (J, K).
-
-        With interactions the average over the patterns of the item's other latents that occur with
-        both levels, equally weighted.
-        """
+        """Return :meth:`strengths` averaged over patterns of other latents that occur, (J, K)."""
         if not self.interactions:
             return self.strengths(coefficients)
         out = np.zeros((len(coefficients), self.n_latents))
@@ -204,10 +199,7 @@ class Terms:
         return out
 
     def reordered(self, latents: NDArray[np.intp]) -> tuple[Terms, NDArray[np.intp]]:
-        """Return the terms with latent ``latents[k]`` in position k, and their old positions.
-
-        Interactions with an omitted latent are omitted.
-        """
+        """Return the terms with latent ``latents[k]`` in position k, and their old positions."""
         place = {int(k): i for i, k in enumerate(latents)}
         levels = tuple(self.levels[int(k)] for k in latents)
         starts = np.concatenate([[0], np.cumsum(np.array(self.levels) - 1)])
@@ -246,10 +238,7 @@ def interactions_within(
     *,
     whole_only: bool = False,
 ) -> tuple[Interaction, ...]:
-    """Return the products of at most ``highest`` latents within a row of Q (J, K).
-
-    With ``whole_only`` only products of all latents of an item, as for conjunctive items.
-    """
+    """Return products of at most ``highest`` (``whole_only``: all) latents of a row of Q (J, K)."""
     found: set[tuple[int, ...]] = set()
     for row in np.unique(np.asarray(q_matrix) != 0, axis=0):
         latents = [int(k) for k in np.flatnonzero(row)]
@@ -306,10 +295,7 @@ class Effects:
         return self.highest == 1
 
     def terms(self, q_matrix: NDArray[np.integer], levels: tuple[int, ...]) -> Terms:
-        """Return the terms allowed by Q (J, K).
-
-        Conjunctive items include all lower-order products, so that levels can be reversed.
-        """
+        """Return the terms allowed by Q (J, K), with all lower orders: levels can be reversed."""
         terms = Terms(levels, interactions_within(q_matrix, levels, self.highest))
         if terms.n_terms > MAX_TERMS:
             lower = {"order": Setting("effects", 2)}

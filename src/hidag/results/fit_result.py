@@ -209,10 +209,7 @@ class FitResult:
 
     @property
     def loadings(self) -> Array:
-        """Loadings on the terms, shape (J, T); (J, K) for main effects of binary latents.
-
-        Nominal items have a row for each category but the last (``response_names``).
-        """
+        """Loadings on the terms, (J, T); nominal items have several rows (``response_names``)."""
         return self.parameters.loadings
 
     @property
@@ -222,10 +219,7 @@ class FitResult:
 
     @property
     def strengths(self) -> Array:
-        """Total effect of each latent on each item over all its levels, shape (J, K).
-
-        For a nominal item the largest over its categories. See ``response_strengths``.
-        """
+        """Total effect of each latent on each item, (J, K); for nominal ones the largest."""
         return self.responses.largest(self.response_strengths)
 
     @property
@@ -242,10 +236,7 @@ class FitResult:
 
     @property
     def dispersion(self) -> Array:
-        """Dispersion of each item, NaN for families without one, shape (J,).
-
-        The variance of Gaussian and lognormal items, else the family's dispersion parameter.
-        """
+        """Dispersion (of Gaussian items the variance), NaN for families without one, (J,)."""
         known = [family_named(name).has_dispersion for name in self.parameters.families]
         return np.where(known, self.parameters.dispersion, np.nan)[self.responses.starts]
 
@@ -297,10 +288,7 @@ class FitResult:
         )
 
     def posterior(self, X: Any) -> Array:
-        """Return the expected level of each latent given each row, shape (N, K).
-
-        For binary latents that is P(Z_k = 1 | row). Rows as in `rows`.
-        """
+        """Return the expected level of each latent given a row, (N, K): P(Z_k = 1) if binary."""
         return self.terms.expected_levels(self._above_zero(X))
 
     def posterior_levels(self, X: Any) -> list[Array]:
@@ -349,11 +337,7 @@ def as_result(fit: Any, needed: str = "this function needs") -> FitResult:
 
 
 def reorder_items(result: FitResult, order: NDArray[np.intp]) -> FitResult:
-    """Return the same fit with the item ``order[j]`` in position j.
-
-    Sums over items round differently in another order, so they are computed in an order that
-    depends on the contents alone (:func:`hidag.data.rows.canonical_order`).
-    """
+    """Return the same fit with the item ``order[j]`` in position j, as sums round by order."""
     places = order.tolist()
     rows = np.concatenate([np.flatnonzero(result.responses.item == j) for j in places])
     return replace(

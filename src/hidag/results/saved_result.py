@@ -154,10 +154,7 @@ def _knowledge_cost(cost: Mapping[str, Any]) -> KnowledgeCost:
 def write_archive(
     path: Path, header: Mapping[str, Any], arrays: Arrays, *, holds: str = "fit"
 ) -> None:
-    """Write a zip file of arrays and a JSON header; NaN and infinity become null.
-
-    ``holds`` is the kind of the contents, part of the format name; `read_archive` checks it.
-    """
+    """Write a zip file of arrays and a JSON header, NaN as null; ``holds`` names the contents."""
     about = {"format": f"hidag-{holds}", "format_version": FORMAT_VERSION, "arrays": list(arrays)}
     full = {**about, **header}
     text = json.dumps(without_nan(full), ensure_ascii=False, allow_nan=False).encode("utf-8")

@@ -245,10 +245,7 @@ def _either(rng: np.random.Generator, low: tuple[float, float], high: tuple[floa
 
 
 def _text_tables(parents: Parents, rng: np.random.Generator) -> Tables:
-    """Return tables drawn separately for each child (Supplement, Simulation Setup Details).
-
-    The text does not assign the two ranges to the mixed states: a fair coin does.
-    """
+    """Return tables drawn for each child (Supplement); a coin assigns ranges to mixed states."""
     tables = []
     for causes in parents:
         if not causes:

@@ -46,9 +46,7 @@ class SearchResult:
     Attributes
     ----------
     graph : CPDAG
-        Without knowledge the CPDAG of a Markov equivalence class (``graph.is_valid()``); with
-        knowledge the graph of the members that agree with it, closed under the Meek rules
-        (``graph.is_closed()``).
+        Of a Markov equivalence class, or with knowledge of the members that agree with it.
     score : float
         Score of ``dag``, and of every member if equivalent graphs have equal scores.
     n_scores, n_steps : int
@@ -172,10 +170,7 @@ def search_graph(
     max_parents: int | None = None,
     cache: ScoreCache | None = None,
 ) -> SearchResult:
-    """Return the graph with its score and the work done; parameters as in :func:`discover`.
-
-    ``cache`` contains local scores of the same score and counts from earlier searches.
-    """
+    """Return what :func:`discover` does and its score; ``cache`` has scores of earlier searches."""
     counts = as_counts(data, names=names)
     knowledge = check_knowledge(knowledge)
     if max_parents is not None and (max_parents != int(max_parents) or max_parents < 0):
@@ -226,9 +221,8 @@ def choose_sample_size(
 ) -> float:
     """Return the equivalent sample size of BDeu: as given, or for "auto" chosen by the data.
 
-    One row spread over a table with many cells rules out nearly all edges between variables with
-    several levels. "auto" takes the candidate under which the best graph has the largest marginal
-    likelihood (empirical Bayes). For binary variables it is 1, as is customary.
+    One row spread over the many cells of variables with several levels rules out nearly all edges;
+    "auto" maximises the marginal likelihood (empirical Bayes), and is 1 for binary variables.
     """
     if not isinstance(given, str):
         return given

@@ -161,11 +161,7 @@ class CPDAG(GraphFormats):
 
 
 def _orientations(graph: MixedGraph, inside: int) -> Iterator[MixedGraph]:
-    """Yield all ways to direct the undirected edges among the variables ``inside``.
-
-    In a graph closed under the Meek rules both directions of an undirected edge have members, so
-    no branch of this search is empty.
-    """
+    """Yield all ways to direct the undirected edges ``inside`` a Meek-closed graph."""
     stack = [graph]
     while stack:
         current = stack.pop()

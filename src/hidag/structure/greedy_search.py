@@ -58,16 +58,9 @@ def from_bitsets(words: Bits, n_variables: int) -> NDArray[np.int8]:
 
 @dataclass
 class SearchState:
-    """State of a search: the equivalence class, its score and the gains of all operators.
+    """The class as bit sets (5, K, n_words), its score, and gains of pairs (K, K) unless stale.
 
-    Attributes
-    ----------
-    graph : ndarray of uint64, shape (5, K, n_words)
-        Bit sets of the class as the kernels store it.
-    gains : ndarray, shape (K, K)
-        Best gain for each pair; stale where ``stale`` is 1.
-    row_best, row_x : ndarray, shape (3, K)
-        Best gain and its x for each y, by kind of operator.
+    ``row_best`` and ``row_x``, (3, K), are the best gain and its x by kind of operator and y.
     """
 
     graph: Bits
@@ -90,18 +83,7 @@ class SearchState:
 
 
 class ClassSearch:
-    """Hill climbing in the space of Markov equivalence classes.
-
-    Parameters
-    ----------
-    cache : ScoreCache
-        Local scores, possibly from earlier searches with the same score.
-    n_variables : int
-    constraints : ndarray of uint8, shape (K, K), or None
-        Background knowledge; only classes with a member that satisfies it are visited.
-    max_parents : int or None
-        Bound on the parents that an operator gives to a variable.
-    """
+    """Hill climbing among the equivalence classes that satisfy ``constraints``, shape (K, K)."""
 
     def __init__(
         self,
@@ -127,8 +109,7 @@ class ClassSearch:
     def _rank_variables(self) -> tuple[NDArray[np.int64], Bits, float]:
         """Return ranks of the variables, hash factors of the ranks, and the empty graph's score.
 
-        Variables are ranked by their scores without parents and with each single parent, sorted.
-        Ranks break exact ties, so that a permutation of the columns only permutes the result.
+        Ranks by scores without and with one parent break ties in the same way for any column order.
         """
         n = self.n_variables
         nodes = np.repeat(np.arange(n, dtype=np.int64), n)
@@ -177,10 +158,9 @@ class ClassSearch:
         return True
 
     def climb(self, state: SearchState, allowed: int, excluded: tuple[int, int] = (-1, -1)) -> None:
-        """Apply the best operator of the allowed kinds until none has a positive gain.
+        """Apply the best operator of the allowed kinds until none gains or a graph comes back.
 
-        The pair ``excluded`` is not inserted. If equivalent graphs have different scores, gains
-        need not add up and the climb could cycle; it ends when it returns to a graph.
+        The pair ``excluded`` is not inserted.
         """
         cache = self.cache
         visited = {state.graph.tobytes()}
@@ -208,10 +188,7 @@ class ClassSearch:
                 refused_sets = np.vstack([refused_sets, self._chosen])
 
     def best_gains(self, state: SearchState, pairs: NDArray[np.int64]) -> tuple[Floats, Bits]:
-        """Return the best gain of each pair (x, y), shape (n,), and its set C, shape (n, n_words).
-
-        Gains may be negative; minus infinity for a pair without a valid set.
-        """
+        """Return the best gain of each pair (x, y), (n,), or -inf, and its set C, (n, n_words)."""
         cache = self.cache
         pairs = np.ascontiguousarray(pairs)
         sets = np.zeros((len(pairs), cache.n_words), dtype=np.uint64)
@@ -232,11 +209,7 @@ class ClassSearch:
 
 
 def ges(search: ClassSearch, start: NDArray[np.int8] | None = None) -> SearchState:
-    """Run greedy equivalence search (Chickering 2002).
-
-    The forward phase inserts edges until no insertion has a positive gain, the backward phase
-    deletes edges; each step applies the operator with the largest gain.
-    """
+    """Run greedy equivalence search (Chickering 2002): first insertions, then deletions."""
     state = search.start(start)
     search.climb(state, INSERT)
     state.invalidate_gains()
@@ -247,14 +220,10 @@ def ges(search: ClassSearch, start: NDArray[np.int8] | None = None) -> SearchSta
 def xges(search: ClassSearch, start: NDArray[np.int8] | None = None) -> SearchState:
     """Run an extremely greedy equivalence search (after Nazaret and Blei 2024).
 
-    Deletions come before reversals, and these before insertions, so that a wrong edge is corrected
-    as soon as that has a positive gain. At a local optimum single operators are forced although
-    they lower the score, the search climbs on, and a better optimum is accepted:
-
-    - each deletion in turn; the pair must not be inserted again in that direction;
-    - then insertions, the smallest loss first; the pair must not be deleted again. This extends
-      the published search. It finds causes that are informative only jointly, as in an exclusive
-      or.
+    Deletions come before reversals, and these before insertions. At a local optimum single
+    operators are forced although they lower the score, and a better optimum is accepted: each
+    deletion, never inserted again; then insertions, never deleted again. The latter extend the
+    published search and find causes that are informative only jointly, as in an exclusive or.
     """
     state = search.start(start)
     search.climb(state, ALL_OPERATORS)

@@ -114,11 +114,7 @@ class Knowledge:
         return out
 
     def reindex(self, names: Sequence[str], variables: Sequence[int] | None = None) -> Knowledge:
-        """Return the knowledge about some of the variables, by their indices in ``variables``.
-
-        A directed path through dropped variables becomes an edge, or a prerequisite, between its
-        ends.
-        """
+        """Return the knowledge about some variables; paths through others become edges."""
         order = range(len(names)) if variables is None else variables
         place = {int(k): new for new, k in enumerate(order)}
         dropped = [k for k in range(len(names)) if k not in place]

@@ -155,11 +155,7 @@ def apply_meek_rules(graph: MixedGraph) -> MixedGraph:
 
 
 def dag_to_cpdag(dag: Adjacency) -> Adjacency:
-    """Return the CPDAG, shape (K, K), of the Markov equivalence class of a DAG.
-
-    The v-structures stay directed, all other edges lose their direction, and the Meek rules
-    direct the remaining compelled edges.
-    """
+    """Return the CPDAG, (K, K), of a DAG: v-structures, and what the Meek rules direct."""
     directed = MixedGraph.from_adjacency(dag)
     n = directed.n
     graph = MixedGraph([0] * n, [0] * n, [directed.adjacent(i) for i in range(n)])
@@ -171,11 +167,10 @@ def dag_to_cpdag(dag: Adjacency) -> Adjacency:
 
 
 def extend_to_dag(graph: MixedGraph) -> Adjacency | None:
-    """Return a consistent extension, shape (K, K), or None if there is none.
+    """Return a DAG, (K, K), with the same edges, directions and v-structures, or None.
 
-    The extension is a DAG with the same edges, directions and v-structures (Dor and Tarsi 1992):
-    repeatedly take a sink whose neighbours are adjacent to all other variables adjacent to it,
-    direct its undirected edges towards it, and remove it.
+    Repeatedly take a sink whose neighbours are adjacent to all other variables adjacent to it,
+    direct its undirected edges towards it, and remove it (Dor and Tarsi 1992).
     """
     rest = graph.copy()
     out = np.zeros((graph.n, graph.n), dtype=np.int8)

@@ -85,11 +85,7 @@ class CountBasedScore:
 
 
 class CountScore(CountBasedScore):
-    """BDeu or BIC with compiled counting.
-
-    Weights and terms are added in fixed point, so scores do not depend on the order of rows,
-    columns or levels, not even in the last bit.
-    """
+    """BDeu or BIC with compiled counting, in fixed point: exact in any order of rows or columns."""
 
     def __init__(
         self, counts: LatentCounts, kind: str = "bdeu", equivalent_sample_size: float = 1.0
@@ -135,10 +131,7 @@ class CountScore(CountBasedScore):
 
 
 def _common_unit(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.int64]]:
-    """Return a unit of which all weights are integer multiples, and the multiples; or unit 0.
-
-    Integer weights have the unit 1; otherwise the smallest positive weight is tried.
-    """
+    """Return a unit (1, or the smallest weight) and the weights as integer multiples; or unit 0."""
     if (weights == np.rint(weights)).all():
         return 1.0, weights.astype(np.int64)
     unit = float(weights[weights > 0].min())
@@ -167,11 +160,9 @@ def _bit_planes(states: NDArray[np.uint8], levels: tuple[int, ...]) -> NDArray[n
 class LeanScore(CountBasedScore):
     """BIC in which each table may be a lean one (see :mod:`hidag.latent.laws`).
 
-    With several levels unrestricted tables have so many parameters that BIC rejects weak edges.
-    Where a lean table fits as well, only its parameters are counted. Markov equivalent DAGs need
-    not have equal scores, because the reverse of a lean table may not be lean; a search returns the
-    equivalence class of the best DAG. ``possible``, one axis per variable, has the joint states
-    that may occur.
+    With several levels BIC rejects weak edges for the many parameters of unrestricted tables.
+    Equivalent DAGs need not have equal scores; a search returns the class of the best DAG.
+    ``possible``, one axis per variable, has the joint states that may occur.
     """
 
     def __init__(self, counts: LatentCounts, possible: NDArray[np.bool_] | None = None) -> None:
@@ -194,11 +185,7 @@ class LeanScore(CountBasedScore):
 
 
 class StructuralZeroScore(CountBasedScore):
-    """BDeu or BIC of counts in which a hierarchy excludes some joint states (structural zeros).
-
-    Excluded cells have no parameters and no prior weight. ``possible``, one axis per variable, has
-    the joint states that may occur; every row is in one of them.
-    """
+    """BDeu or BIC of the ``possible`` joint states under a hierarchy, one axis per variable."""
 
     def __init__(
         self,
@@ -277,11 +264,7 @@ def _invalid_score(value: object) -> SettingError:
 
 
 def choose_score(levels: tuple[int, ...]) -> str:
-    """Return the name of the score for variables with these numbers of ordered levels.
-
-    BDeu for binary variables. With more levels unrestricted tables have so many cells that every
-    score rejects weak edges; then lean tables, unless there are too many joint states.
-    """
+    """Return the score for these levels: BDeu if binary, else lean, or BIC for many states."""
     if max(levels) == 2:
         return "bdeu"
     return "lean" if math.prod(levels) <= MAX_LEAN_STATES else "bic"
@@ -295,8 +278,7 @@ def make_score(
 ) -> LocalScore:
     """Return the named score of these counts, or ``score`` itself if it is a score already.
 
-    The joint states that the hierarchy of ``knowledge`` excludes are structural zeros, unless a row
-    is in one of them or there are too many joint states to list.
+    States that a hierarchy excludes are structural zeros if no row has one and they can be listed.
     """
     if not isinstance(score, str) and isinstance(score, LocalScore):
         return score

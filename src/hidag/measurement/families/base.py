@@ -98,10 +98,7 @@ class ItemType:
 
     @classmethod
     def recognize(cls, x: Array) -> str | None:
-        """Return why ``family="auto"`` is to choose this type for values (n,), or None.
-
-        Asked before the built-in rules; the reason completes the sentence "item 'x' ...".
-        """
+        """Return why "auto" is to choose this type for values (n,), after "item 'x'", or None."""
         return None
 
     @property
@@ -119,10 +116,7 @@ class ItemType:
         return None
 
     def find_invalid(self, x: Array) -> ValueProblem | None:
-        """Return the problem with observed values (n,) that the type does not allow.
-
-        Each value is judged alone, so that one row can be predicted like a table.
-        """
+        """Return the problem with values (n,) that the type does not allow, each by itself."""
         return None
 
     def find_unfittable(self, x: Array) -> ValueProblem | None:
@@ -210,23 +204,14 @@ class Family(ItemType, ABC):
 
     @abstractmethod
     def fit_null(self, mean: Array, variance: Array) -> tuple[Array, Array]:
-        """Return approximate predictors and auxiliaries of items without latents.
-
-        ``mean`` and ``variance`` are those of the columns, shape (n,), or (D, n) with several.
-        """
+        """Return rough predictors and auxiliaries without latents from moments, (n,) or (D, n)."""
 
     def coefficient_scale(self, mean: Array, variance: Array) -> Array:
-        """Return the size of a typical coefficient, (n,), from the moments of the columns.
-
-        By default one: log odds and log ratios of means are on a common scale.
-        """
+        """Return the size of a typical coefficient, (n,), from the moments of the columns."""
         return np.ones_like(mean if self.n_columns == 1 else mean[0])
 
     def noise_variance(self, mean: Array) -> Array | None:
-        """Return the variance of the predictor given one response, (n,), from means of columns.
-
-        In squared units of ``coefficient_scale``; None if means do not determine it.
-        """
+        """Return the predictor's variance given a response, in squared coefficient scales, (n,)."""
         return None
 
     def linearize(self, columns: Array) -> Array:
@@ -234,12 +219,7 @@ class Family(ItemType, ABC):
         return columns
 
     def predictor_effects(self, changes: Array, spread: float, scale: float, mean: Array) -> Array:
-        """Return changes of an item's predictor from changes of the linearized response.
-
-        ``changes`` are in standard deviations (``spread``) of the linearized response, the result
-        is in units of ``scale``, the size of a typical coefficient; ``mean`` is that of the
-        columns.
-        """
+        """Return changes of the predictor, in ``scale``, from those of the linearized response."""
         return changes * (spread / scale)
 
     def moment_label(self, item: str) -> str:
@@ -258,20 +238,13 @@ class Family(ItemType, ABC):
         return np.asarray(values**2 @ np.exp(logs))
 
     def log_density_moments(self, eta: float, aux: Array) -> tuple[float, float] | None:
-        """Return mean and variance of the log density of a draw, if known in closed form.
-
-        Without the Jacobian of a transformation to a working scale.
-        """
+        """Return mean and variance of a draw's log density (on the working scale), if known."""
         return None
 
     # Families with a dispersion or cutpoints.
 
     def base_statistics(self, x: Array, counts: Array | None = None) -> Array:
-        """Return the sufficient statistics of an item's responses (n,) for sums of ``base``.
-
-        The distinct values and their frequencies, shape (2, m), or the sum if ``base`` has no
-        parameters. ``counts``, shape (n,), are the frequencies of the responses, one by default.
-        """
+        """Return what sums of ``base`` need: values and frequencies (2, m), or the sum."""
         if not self.base_has_parameters:
             base = self.base(x, np.ones(1))
             return np.array([base.sum() if counts is None else base @ counts])
@@ -308,22 +281,12 @@ class Family(ItemType, ABC):
         statistics: Sequence[Array],
         mass: Array,
     ) -> tuple[Array, Array]:
-        """Return auxiliaries that do not lower the expected log-likelihood, and a shift.
+        """Return auxiliaries, (n,) or (n, C), that do not lower the objective, and a shift.
 
-        By default a safeguarded Newton search for the dispersion, without a shift.
-
-        Parameters
-        ----------
-        aux : ndarray, shape (n,), or (n, C) for cutpoints
-        eta, counts : ndarray, shape (n, S)
-            Predictors, and (expected) rows in each state.
-        sums : ndarray, shape (n, S), or (D, n, S)
-            Sums of the columns by state.
-        statistics : sequence of ndarray, length n
-            Results of ``base_statistics``.
-        mass : ndarray, shape (n,)
-            Rows in ``counts`` per row in ``statistics``: a little above one where an initializer or
-            a sampler spreads some mass over all states.
+        By default a safeguarded Newton search for the dispersion, without a shift. ``eta`` and the
+        expected rows ``counts`` have shape (n, S), ``sums`` of the columns (n, S) or (D, n, S);
+        ``statistics`` are those of ``base_statistics``, and ``mass``, (n,), rows in ``counts`` for
+        each of them: a little above one where an initializer or sampler spreads mass over states.
         """
 
         def objective(free: Array) -> Array:
@@ -382,7 +345,6 @@ def maximize_items(
     """Return points (n,) within the bounds at which no objective is lower than at the start.
 
     Newton steps with finite differences; a step that does not increase the objective is halved.
-    ``objective`` maps points (n,) to values (n,), one per item.
     """
     here = np.clip(start, lower, upper)
     value = objective(here)
@@ -409,10 +371,7 @@ def maximize_items(
 
 
 def softplus(x: Array) -> Array:
-    """Return ``log(1 + exp(x))`` to full precision for any x.
-
-    In place and vectorized: ten times faster than ``np.logaddexp(0, x)``.
-    """
+    """Return ``log(1 + exp(x))`` to full precision, faster than ``np.logaddexp(0, x)``."""
     out = np.array(x, dtype=np.float64)
     np.abs(out, out=out)
     np.negative(out, out=out)
@@ -459,10 +418,7 @@ _PARTS = re.compile(r"([a-z][a-z-]*)\s*(?:\(\s*([^()]*?)\s*\))?\Z")
 
 
 def register(name: str, *, default_for: str | None = None) -> Callable[[_Class], _Class]:
-    """Return a class decorator that registers an item type under a name without argument.
-
-    ``default_for`` is the kind of values for which it is the default, see :func:`default_family`.
-    """
+    """Return a class decorator that registers an item type, perhaps as :func:`default_family`."""
 
     def add(cls: _Class) -> _Class:
         ITEM_TYPES[name] = cls
@@ -479,10 +435,7 @@ def register(name: str, *, default_for: str | None = None) -> Callable[[_Class],
 
 
 def default_family(kind: str) -> str:
-    """Return the default item type, without argument, for a kind of values.
-
-    Kinds are "binary", "count", "real", "positive", "grades" and "categories".
-    """
+    """Return the default for "binary", "count", "real", "positive", "grades" or "categories"."""
     return _DEFAULTS[kind]
 
 

@@ -24,11 +24,7 @@ from hidag.measurement.families.base import (
 
 @register("categorical", default_for="categories")
 class Categorical(ItemType):
-    """A nominal item with its categories in the order of the nested responses.
-
-    ``categorical(4)`` has the categories 0 to 3 in this order; ``categorical(2,0,1)`` begins with
-    category 2.
-    """
+    """A nominal item: ``categorical(2,0,1)`` asks for 2 first, ``categorical(4)`` for 0 to 3."""
 
     aliases = ("nominal", "multinomial", "factor")
     argument_name = "number of categories"
@@ -108,10 +104,7 @@ class Categorical(ItemType):
         return np.asarray(np.array(self.order)[ended.argmax(axis=1)])
 
     def probabilities(self, yes: Array) -> Array:
-        """Return the probabilities of the categories in ``order``, (..., C).
-
-        ``yes``, shape (..., C - 1), are the probabilities of a 1 of the nested responses.
-        """
+        """Return probabilities in ``order``, (..., C), from those of nested ones, (..., C - 1)."""
         none_before = np.concatenate(
             [np.ones_like(yes[..., :1]), np.cumprod(1.0 - yes, axis=-1)], axis=-1
         )

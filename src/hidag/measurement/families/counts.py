@@ -183,10 +183,7 @@ class NegativeBinomial(LogMeanCounts):
 
 @register("zero-inflated-poisson")
 class ZeroInflatedPoisson(Family):
-    """Zero with probability gamma, else a Poisson count with mean ``lambda = exp(eta)``.
-
-    The columns are the count and whether it is zero.
-    """
+    """Zero with probability gamma, else Poisson with mean ``exp(eta)``; columns: x, and x == 0."""
 
     aliases = ("zip", "zero-inflated")
     allowed_values = "counts >= 0"

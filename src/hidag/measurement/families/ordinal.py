@@ -186,10 +186,7 @@ class Ordinal(Family):
         statistics: Sequence[Array],
         mass: Array,
     ) -> tuple[Array, Array]:
-        """Return cutpoints after a joint Newton step of all thresholds.
-
-        The first threshold moves too; its change is returned as the shift of the intercept.
-        """
+        """Return cutpoints after a Newton step, and the first one's change as a shift."""
         everything = np.concatenate([counts[None] - sums.sum(axis=0), sums])
         cut = np.hstack([np.zeros((len(aux), 1)), aux])
         before = self._expected_grades(cut, eta, everything)
@@ -227,8 +224,7 @@ class Ordinal(Family):
     def _newton_step(self, cut: Array, eta: Array, sums: Array) -> Array:
         """Return the Newton step of all thresholds, (n, C - 1); the likelihood is concave.
 
-        Thresholds at their smallest distance that the gradient would move closer are tied together:
-        a grade without responses would otherwise block the others.
+        Thresholds that would move closer than allowed are tied, lest an empty grade block others.
         """
         above = expit(eta[None] - cut.T[:, :, None])
         lower, upper = sums[:-1], sums[1:]
