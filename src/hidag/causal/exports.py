@@ -42,10 +42,10 @@ MAX_ITEM_VALUES = 1 << 8  # Items with more values, such as binomial(1000), have
 def network_law(result: FitResult) -> NetworkLaw:
     """Return the fitted law over one member of the graph, or the closest law that factorises."""
     law = result.law
-    if isinstance(law, NetworkLaw):
-        own = DAG.from_parents(law.parents, result.latent_names)
-        if result.graph.contains(own):
-            return law
+    if isinstance(law, NetworkLaw) and result.graph.contains(
+        DAG.from_parents(law.parents, result.latent_names)
+    ):
+        return law
     return factorise_over_dag(law, result.graph.to_dag())
 
 
@@ -92,8 +92,8 @@ def network_nodes(
             result.latent_names, law.space.levels, law.parents, law.tables, strict=True
         )
     ]
-    left_out = set(items_without_table(result)) if items else set()
-    for j, name in enumerate(result.item_names if items else ()):
+    left_out = set(items_without_table(result) if items else result.item_names)
+    for j, name in enumerate(result.item_names):
         if name in left_out:
             continue
         values = _possible_values(result.families[j])
@@ -143,20 +143,16 @@ def _prepare_export(result: FitResult, items: bool) -> tuple[list[Node], Message
     distance = total_variation(result, law)
     note = None
     if distance >= ROUNDING:
+        text = "fit with {setting} to export the fitted distribution itself"
+        option = {"setting": Setting("law", "network")}
         saturated = isinstance(result.law, SaturatedLaw)
         warning = HidagWarning(
             "law-not-factorised",
             "the exported tables are not the fitted latent distribution, which does not factorise "
             "over the graph, but the closest one that does: probabilities differ by up to "
             "{distance:.2g}",
-            advice=Advice(
-                "set-option",
-                "fit with {setting} to export the fitted distribution itself",
-                {"setting": Setting("law", "network")},
-            )
-            if saturated
-            else None,
-            distance=distance,
+            {"distance": distance},
+            advice=Advice("set-option", text, option) if saturated else None,
         )
         # The third frame is the caller of the format's function.
         warnings.warn(warning, stacklevel=3)
@@ -184,12 +180,8 @@ def to_bif(result: FitResult | DCRL, *, items: bool = False) -> str:
     ]
     lines += ["network hidag {", "}"]
     for name, node in zip(names, nodes, strict=True):
-        listed = ", ".join(plain_names(node.states))
-        lines += [
-            f"variable {name} {{",
-            f"  type discrete [ {len(node.states)} ] {{ {listed} }};",
-            "}",
-        ]
+        states = f"{len(node.states)} ] {{ {', '.join(plain_names(node.states))} }}"
+        lines += [f"variable {name} {{", f"  type discrete [ {states};", "}"]
     for name, node in zip(names, nodes, strict=True):
         if not node.parents:
             lines += [f"probability ( {name} ) {{", f"  table {_numbers(node.table)};", "}"]
@@ -284,21 +276,14 @@ def to_dowhy(result: FitResult | DCRL, *, items: bool = True) -> str:
             names.append(name)
     lines = ["graph [", "  directed 1"]
     for index, name in enumerate(names):
-        lines += ["  node [", f"    id {index}", f'    label "{_escape_gml(name)}"', "  ]"]
+        # Entities, because dowhy guesses the format from the text.
+        label = re.sub(r"[^A-Za-z0-9 _-]", lambda found: f"&#{ord(found[0])};", name)
+        lines += ["  node [", f"    id {index}", f'    label "{label}"', "  ]"]
     for source, target in edges:
         lines += ["  edge [", f"    source {source}", f"    target {target}", "  ]"]
     return "\n".join([*lines, "]", ""])
 
 
-def _escape_gml(name: str) -> str:
-    """Return a name as GML entities, because dowhy guesses the format from the text."""
-    return re.sub(r"[^A-Za-z0-9 _-]", lambda found: f"&#{ord(found[0])};", name)
-
-
 #: Export functions by the name of the format.
-EXPORTS: dict[str, Callable[..., str]] = {
-    "bif": to_bif,
-    "dot": to_dot,
-    "dowhy": to_dowhy,
-    "gml": to_gml,
-}
+_FORMATS: tuple[Callable[..., str], ...] = (to_bif, to_dot, to_dowhy, to_gml)
+EXPORTS = {one.__name__.removeprefix("to_"): one for one in _FORMATS}

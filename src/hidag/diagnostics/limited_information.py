@@ -73,17 +73,11 @@ class LimitedInformation:
 def compute_limited_information(
     free: FreeParameters, columns: ScoredColumns
 ) -> LimitedInformation | Message:
-    """Return the absolute fit of the categorical items, or the reason why there is none.
-
-    With weights the observed moments are weighted, and M2 uses the number of equally weighted rows
-    that would have the same variance on average over its degrees of freedom.
-    """
+    """Return the absolute fit of the categorical items, or the reason why there is none."""
     if not free.is_listed:
-        return Message(
-            "m2-too-many-states",
-            "M2 enumerates {n_states} joint states, and is {limit}",
-            {"n_states": free.result.law.space.n_states_text(), "limit": NOT_LISTED},
-        )
+        n_states = free.result.law.space.n_states_text()
+        text = "M2 enumerates {n_states} joint states, and is {limit}"
+        return Message("m2-too-many-states", text, {"n_states": n_states, "limit": NOT_LISTED})
     chosen = np.flatnonzero(columns.categorical)
     part = columns.selected(chosen)
     n_items = len(np.unique(part.item))
@@ -93,28 +87,25 @@ def compute_limited_information(
     left, right = part.pairs()
     n_moments = len(chosen) + len(left)
     if n_moments > MAX_MOMENTS:
-        return Message(
-            "m2-too-many-moments",
-            "M2 of {n_items} items needs {n_moments:,} moments, more than the limit of {limit:,}",
-            {"n_items": n_items, "n_moments": n_moments, "limit": MAX_MOMENTS},
-        )
+        problem = "M2 of {n_items} items needs {n_moments:,} moments, more than {limit:,}"
+        params = {"n_items": n_items, "n_moments": n_moments, "limit": MAX_MOMENTS}
+        return Message("m2-too-many-moments", problem, params)
     whole = ~np.isnan(part.values).any(axis=1)
     complete, weights = part.values[whole], free.data.row_weights[whole]
     if len(complete) < MIN_ROWS:
-        return Message(
-            "m2-too-few-rows",
-            "M2 needs at least {limit} rows without a missing cell, but the table has {n_rows}",
-            {"limit": MIN_ROWS, "n_rows": len(complete)},
-        )
+        problem = "M2 needs {limit} rows without a missing cell, but the table has {n_rows}"
+        return Message("m2-too-few-rows", problem, {"limit": MIN_ROWS, "n_rows": len(complete)})
     expected, covariance, second = expected_moments(free, part, left, right)
     weighted, total = weights[:, None] * complete, weights.sum()
-    observed = np.concatenate(
-        [weighted.sum(axis=0) / total, (weighted.T @ complete)[left, right] / total]
-    )
-    residual = observed - expected
+    products = (weighted.T @ complete)[left, right]
+    residual = np.concatenate([weighted.sum(axis=0), products]) / total - expected
     used = informative_columns(complete, part.item)
     moments = np.flatnonzero(np.concatenate([used, used[left] & used[right]]))
-    complement = _orthogonal_complement(_moment_derivatives(free, part, left, right)[moments])
+    derivatives = _moment_derivatives(free, part, left, right)[moments]
+    size = np.sqrt((derivatives**2).sum(axis=0))
+    basis, values, _ = svd(derivatives[:, size > 0] / size[size > 0], full_matrices=True)
+    # Directions of moments that no parameter moves, (M, df).
+    complement = basis[:, int((values > RANK_TOLERANCE * values[0]).sum()) :]
     degrees = complement.shape[1]
     if degrees == 0:
         reason = "M2 has no degrees of freedom: {n_moments} moments and at least as many parameters"
@@ -140,11 +131,7 @@ def compute_limited_information(
 def effective_rows(
     values: Array, weights: Array, pairs: tuple[IntArray, IntArray], expected: Array, form: Array
 ) -> float:
-    """Return the effective sample size of a quadratic form in means and pair products.
-
-    ``values`` (N, G) are complete; ``pairs`` are the columns whose products are the moments after
-    the G means, with expectations ``expected`` (M,); ``form`` (M, M) is the matrix of the form.
-    """
+    """Return the effective sample size of a form (M, M) in means and pair products of columns."""
     if (weights == weights[0]).all():
         return float(len(weights))
     left, right = pairs
@@ -196,16 +183,14 @@ class _ConditionalProducts:
         n_states = part.means.shape[0]
         self.means = np.vstack([part.means.T, np.ones((1, n_states))])
         self.item = np.append(part.item, -1)
-        blocks, n_before = [], 0
         self._place = np.full((len(self.item),) * 2, -1, dtype=np.intp)
+        self._within = np.zeros((0, n_states))
         for j in np.unique(part.item):
             own = np.flatnonzero(part.item == j)
-            block = item_second_moments(free.result, int(j), eta)
-            size = len(own) ** 2
-            self._place[np.ix_(own, own)] = n_before + np.arange(size).reshape(len(own), -1)
-            blocks.append(block.reshape(size, n_states))
-            n_before += size
-        self._within = np.vstack(blocks)
+            block = item_second_moments(free.result, int(j), eta).reshape(-1, n_states)
+            places = len(self._within) + np.arange(len(block))
+            self._place[np.ix_(own, own)] = places.reshape(len(own), -1)
+            self._within = np.vstack([self._within, block])
 
     def of(self, a: IntArray, b: IntArray) -> Array:
         """Return the conditional products of columns taken pairwise, shape (n, S)."""
@@ -251,21 +236,19 @@ def _moment_derivatives(
     for block in free.blocks:
         top = int(np.argmax(block.probabilities))
         # No mass can move to states that prerequisites rule out.
-        for m in np.flatnonzero(block.possible):
-            if m != top:
-                out.append((_law_slope(block, m, p) - _law_slope(block, top, p)) @ moments)
+        others = np.flatnonzero(block.possible & (np.arange(len(block.possible)) != top))
+        at_top = _law_slope(block, top, p)
+        out += [(_law_slope(block, m, p) - at_top) @ moments for m in others]
     return np.array(out).T
 
 
 def movable_directions(design: Array, slope: Array, own: IntArray) -> Iterator[tuple[Array, Array]]:
     """Yield directions (S, n) of an item's coefficients with the slopes (S, C) of its means.
 
-    A probability estimated as 0 or 1 has no slope on the scale of the predictor, but it is a free
-    parameter as a probability of zero is. Coefficients are therefore taken in stages: first those
-    that move states with a slope, then combinations that leave these unchanged and move states with
-    smaller slopes, and finally, without any slope left, on the scale of probabilities. ``design``
-    (S, n) multiplies the coefficients, ``slope`` (S, C) is that of the means, ``own`` are the
-    item's columns.
+    A probability estimated as 0 or 1 has no slope on the scale of the predictor, but is a free
+    parameter. Coefficients are therefore taken in stages: first those that move states with a
+    slope, then combinations that leave these unchanged and move states with smaller slopes, finally
+    on the scale of probabilities. ``own`` are the item's columns.
     """
     steepness = np.abs(slope[:, own]).max(axis=1)
     left = np.ones(len(design), dtype=bool)
@@ -291,14 +274,6 @@ def _law_slope(block: LawBlock, outcome: int | np.intp, p: Array) -> Array:
     if share > MIN_PROBABILITY:
         return np.where(chosen, p / share, 0.0)
     return np.asarray(chosen / max(int(chosen.sum()), 1), dtype=np.float64)
-
-
-def _orthogonal_complement(derivatives: Array) -> Array:
-    """Return a basis of the directions of moments that no parameter moves, shape (M, df)."""
-    size = np.sqrt((derivatives**2).sum(axis=0))
-    left, values, _ = svd(derivatives[:, size > 0] / size[size > 0], full_matrices=True)
-    rank = int((values > RANK_TOLERANCE * values[0]).sum())
-    return np.asarray(left[:, rank:])
 
 
 def _rmsea_interval(m2: float, degrees: int, n_rows: float) -> tuple[float, float]:

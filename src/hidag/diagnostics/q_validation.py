@@ -83,10 +83,8 @@ class QValidation:
 
     def describe_rows(self) -> str:
         """Return the number of rows, and the sum of their weights if it differs."""
-        rows = f"{self.n_rows:,} rows"
-        if self.n_counted == self.n_rows:
-            return rows
-        return f"{rows} with weights that sum to {self.n_counted:,.0f}"
+        rows, same = f"{self.n_rows:,} rows", self.n_counted == self.n_rows
+        return rows if same else f"{rows} with weights that sum to {self.n_counted:,.0f}"
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return one dictionary for each entry of Q."""
@@ -112,8 +110,8 @@ class QValidation:
             "states in which they matter: {names}"
         )
         names = first_names([f"{row['item']} on {row['latent']}" for row in untested])
-        entries = plural(len(untested), "entry", "entries")
-        return Message("untested-entries", text, {"entries": entries, "names": names})
+        number = plural(len(untested), "entry", "entries")
+        return Message("untested-entries", text, {"entries": number, "names": names})
 
     def summary(self, max_shown: int = 30) -> str:
         """Return the suggested changes and the Q-matrices side by side as text."""
@@ -123,13 +121,15 @@ class QValidation:
             f"{n_changed} of {self.provisional.size} entries would be changed, to a log-likelihood "
             f"of {self.suggested_log_likelihood:,.2f}"
         ]
-        if len(self.steps):
-            heading = "stepwise changes, each tested in the Q of the step before"
-            lines += ["", heading, *self.steps.lines()]
-        doubtful = self.doubtful()
-        if len(doubtful):
-            heading = "doubtful entries, each tested as the only change of the provisional Q"
-            lines += ["", heading, *doubtful.lines(max_shown)]
+        for heading, table, most in (
+            ("stepwise changes, each tested in the Q of the step before", self.steps, None),
+            (
+                "doubtful entries, each tested as the only change of the provisional Q",
+                self.doubtful(),
+                max_shown,
+            ),
+        ):
+            lines += ["", heading, *table.lines(most)] if len(table) else []
         note = self.untested_note()
         lines += [] if note is None else ["", str(note)]
         lines += ["", "Q-matrices (+ added, - dropped)", *self.side_by_side()]
@@ -138,18 +138,20 @@ class QValidation:
     def side_by_side(self) -> list[str]:
         """Return the provisional, suggested and, if there is one, estimated Q as lines."""
         signs = {(1, 1): "1", (0, 0): ".", (0, 1): "+", (1, 0): "-"}
-        others = [self.suggested] if self.estimated is None else [self.suggested, self.estimated]
-        header = ["item", *self.latent_names]
-        if self.estimated is not None:
-            header += [f"({name})" for name in self.latent_names]
-        rows = []
-        for j, name in enumerate(self.item_names):
-            row = [name]
-            for other in others:
-                pairs = zip(self.provisional[j].tolist(), other[j].tolist(), strict=True)
-                row += [signs[pair] for pair in pairs]
-            rows.append(row)
-        lines = Table.of(header, rows).lines()
+        both = (self.suggested,) if self.estimated is None else (self.suggested, self.estimated)
+        in_brackets = [f"({name})" for name in self.latent_names] if len(both) == 2 else []
+        rows = (
+            [
+                name,
+                *(
+                    signs[pair]
+                    for q in both
+                    for pair in zip(own.tolist(), q[j].tolist(), strict=True)
+                ),
+            ]
+            for j, (name, own) in enumerate(zip(self.item_names, self.provisional, strict=True))
+        )
+        lines = Table.of(["item", *self.latent_names, *in_brackets], rows).lines()
         if self.estimated is not None:
             lines.append("in brackets: estimated without a given Q")
         return lines
@@ -264,12 +266,8 @@ class _Ratio:
     value: float
     degrees: int
     price: float
+    excess: float  # over the price; the change is selected if positive
     model: QModel
-
-    @property
-    def excess(self) -> float:
-        """Excess over the price; the change is selected if positive."""
-        return _excess(self.action, self.value, self.price)
 
 
 def _likelihood_ratio(model: QModel, item: int, latent: int) -> _Ratio:
@@ -282,14 +280,12 @@ def _likelihood_ratio(model: QModel, item: int, latent: int) -> _Ratio:
         # A nested model cannot fit better: the fit was in a lower local maximum.
         gained = refitted.log_likelihood - refitted.refit(model.q).log_likelihood
     value = 2.0 * gained if action == "add" else -2.0 * gained
-    return _Ratio(action, value, abs(degrees), change_price(model, abs(degrees)), refitted)
+    price = change_price(model, abs(degrees))
+    return _Ratio(action, value, abs(degrees), price, _excess(action, value, price), refitted)
 
 
 def _refit_entries(model: QModel, chosen: Sequence[EntryTest]) -> dict[tuple[int, int], _Ratio]:
-    return {
-        (test.item, test.latent): _likelihood_ratio(model, test.item, test.latent)
-        for test in chosen
-    }
+    return {(t.item, t.latent): _likelihood_ratio(model, t.item, t.latent) for t in chosen}
 
 
 def _most_doubtful(model: QModel, tests: Sequence[EntryTest]) -> list[EntryTest]:
@@ -321,15 +317,11 @@ def _change_stepwise(
             chosen = _most_doubtful(current, screen_entries(current))
             most = None if current.effects.conjunctive else N_CANDIDATES
             ratios = _refit_entries(current, chosen[:most])
-        selected = [
-            (ratio.excess, key)
-            for key, ratio in ratios.items()
-            if ratio.excess > 0 and ratio.model.q.tobytes() not in visited
-        ]
-        if not selected:
+        unseen = {k: r for k, r in ratios.items() if r.model.q.tobytes() not in visited}
+        key = max(unseen, key=lambda k: (unseen[k].excess, -k[0], -k[1]), default=None)
+        if key is None or unseen[key].excess <= 0:
             break
-        _, key = max(selected, key=lambda entry: (entry[0], -entry[1][0], -entry[1][1]))
-        best = ratios[key]
+        best = unseen[key]
         steps.append((names[key[0]], latents[key[1]], best.action, best.value, best.price))
         current = best.model
         visited.add(current.q.tobytes())
@@ -345,10 +337,10 @@ def _resample_support(
     rows, _ = canonical_rows(model.result, model.values)
     hits = dict.fromkeys(entries, 0)
     for number in range(n_resamples):
-        rng = np.random.default_rng((seed, number))
         n_rows = len(model.values)
         weights = np.empty(n_rows)
-        weights[rows] = rng.multinomial(n_rows, np.full(n_rows, 1.0 / n_rows))
+        draw = np.random.default_rng((seed, number)).multinomial
+        weights[rows] = draw(n_rows, np.full(n_rows, 1.0 / n_rows))
         # Rows are resampled with equal probabilities and keep their weights.
         resampled = model.reweight(weights if model.weights is None else weights * model.weights)
         for key in entries:
@@ -377,25 +369,18 @@ def fit_provisional(
     result: FitResult = fit
     if provisional_q is None:
         if not has_given_q(result):
-            raise DataError(
-                "no-q", "the fit was not given a Q with only 1 and 0 as entries", advice=advice
-            )
+            reason = "the fit was not given a Q with only 1 and 0 as entries"
+            raise DataError("no-q", reason, advice=advice)
         return result
     q = _require_complete(read_q_matrix(provisional_q, result.item_names))
     if has_given_q(result) and np.array_equal(result.q_matrix, q.entries):
         return result
-    model = _make_estimator(result, q)
-    rows = result.rows(X)
-    return _fit_confirmatory(model, q, rows, result.item_names, seed, sample_weight)
+    model, items = _make_estimator(result, q), result.item_names
+    return _fit_confirmatory(model, q, result.rows(X), items, seed, sample_weight)
 
 
 def _make_estimator(result: FitResult, q: QSpec) -> DCRL:
-    """Return an estimator with the settings of a fit for another Q.
-
-    Settings about single latents are passed on if it is clear which latents they are; else a
-    warning lists those left out, or, if the latents of the fit differ in their levels, an error is
-    raised.
-    """
+    """Return an estimator with a fit's settings for another Q; warn or raise if unclear."""
     settings, forgotten = refit_settings(result)
     if forgotten:
         warnings.warn(
@@ -453,10 +438,8 @@ def _match_columns(result: FitResult, q: QSpec) -> tuple[list[int], str]:
         theirs = ", ".join(q.latent_names)
         return [], f"the provisional Q has the latents {theirs}, the fit {', '.join(ours)}"
     if result.q_given is None:
-        return [], (
-            "the fit estimated its Q, and the columns of the provisional Q have no names to match "
-            "its latents"
-        )
+        reason = "the columns of the provisional Q have no names to match its latents"
+        return [], f"the fit estimated its Q, and {reason}"
     return list(range(len(ours))), ""
 
 

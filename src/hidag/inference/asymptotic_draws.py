@@ -108,19 +108,12 @@ def _perturb(moved: Callable[[Array], FitResult], spread: EstimateSpread) -> Per
         length = STEP / float(np.abs(step).max())
         return moved(length * step), moved(-length * step), length
 
-    inside, anywhere = (
-        tuple(along(step) for step in steps.T)
-        for steps in (spread.unidentified_steps, spread.any_steps)
-    )
-    return Perturbations(spread.n_unidentified, inside, anywhere)
+    both = spread.unidentified_steps, spread.any_steps
+    return Perturbations(spread.n_unidentified, *(tuple(map(along, one.T)) for one in both))
 
 
 class AsymptoticDraws(Iterator[FitResult]):
-    """An iterator over fits drawn around another, to be used once.
-
-    ``unidentified`` is the fit perturbed in unidentified directions, in which draws do not vary;
-    None if all parameters are identified.
-    """
+    """An iterator over fits drawn around another, with :class:`Perturbations` if not identified."""
 
     def __init__(self, draws: Iterator[FitResult], unidentified: Perturbations | None) -> None:
         self._draws = draws
@@ -171,7 +164,11 @@ def try_draw_asymptotic(
     if obstacle is not None:
         return None, obstacle
     law_design, rows = _law_design(result.law)
-    order = _canonical_items(result)
+    # An order of items by contents: draws must not depend on that of the columns.
+    patterns, ranks = observed_patterns(result), rank_items(result)
+    seen, labels = patterns.seen.astype(np.float64), [str(rank) for rank in ranks]
+    _, by_rows = canonical_order(seen, labels, patterns.counted)
+    order = np.lexsort((np.argsort(by_rows), ranks))
     ordered = reorder_items(result, order)
     spread = estimate_spread(ordered, law_design, random_state)
     places = np.argsort(order)
@@ -190,17 +187,13 @@ def try_draw_asymptotic(
 def find_draws_obstacle(
     result: FitResult, *, advice: Advice = USE_BOOTSTRAP
 ) -> SettingError | None:
-    """Return the error that explains why a fit has no draws; None if it has.
-
-    ``advice`` is part of the error if refits would give intervals.
-    """
+    """Return why a fit has no draws, with ``advice`` if refits would give intervals; or None."""
 
     def error(code: str, reason: str, **params: Any) -> SettingError:
         # Without a stored law, refits give no effects either.
         usable = advice if is_storable(result.law) else None
-        return SettingError(
-            code, f"intervals from the information {reason}", advice=usable, **params
-        )
+        reason = f"intervals from the information {reason}"
+        return SettingError(code, reason, advice=usable, **params)
 
     if result.law.space.n_states > MAX_STATES:
         number = result.law.space.n_states_text()
@@ -217,14 +210,6 @@ def find_draws_obstacle(
         reason = "are limited to {limit:,} parameters of items and law, but there are {number:,}"
         return error("too-many-parameters", reason, limit=MAX_PARAMETERS, number=size)
     return None
-
-
-def _canonical_items(result: FitResult) -> NDArray[np.intp]:
-    """Return an order of items (J,) by contents: draws must not depend on that of the columns."""
-    patterns, ranks = observed_patterns(result), rank_items(result)
-    labels = [str(rank) for rank in ranks]
-    _, by_rows = canonical_order(patterns.seen.astype(np.float64), labels, patterns.counted)
-    return np.lexsort((np.argsort(by_rows), ranks))
 
 
 def _law_design(law: LatentLaw) -> tuple[Array, list[_TableRow]]:
@@ -285,9 +270,8 @@ def _move_law(law: LatentLaw, rows: list[_TableRow], step: Array) -> LatentLaw:
         return SaturatedLaw(law.space, _move_probabilities(np.asarray(law.probabilities), step))
     tables = [np.array(table) for table in law.tables]
     for latent, row, begin in rows:
-        table = tables[latent]
-        part = step[begin : begin + table.shape[-1]]
-        table[row] = _move_probabilities(table[row], part)
+        own = tables[latent][row]
+        tables[latent][row] = _move_probabilities(own, step[begin : begin + len(own)])
     return NetworkLaw(law.space, law.parents, tuple(tables))
 
 
@@ -305,9 +289,8 @@ class EstimateSpread:
 def estimate_spread(result: FitResult, law_design: Array, seed: int) -> EstimateSpread:
     """Return the asymptotic distribution of a fit without nominal items, states listed.
 
-    ``law_design`` (S, L) are derivatives of the log probabilities of states by the law's
-    parameters, possibly redundant. ``seed`` is that of responses drawn if they cannot be
-    enumerated. Coefficients on the boundary are fixed.
+    ``law_design`` (S, L) are derivatives of the log probabilities of states, possibly redundant;
+    ``seed`` is that of drawn responses. Coefficients on the boundary are fixed.
     """
     parameters = result.parameters
     p = np.asarray(result.law.probabilities)
@@ -326,24 +309,21 @@ def estimate_spread(result: FitResult, law_design: Array, seed: int) -> Estimate
         score = model.scores(rows, designs)
     n_items = score.shape[1] - (len(p) - 1)
     # The scores omit the most probable state; posterior minus prior sums to zero over states.
-    of_states = np.insert(
-        score[:, n_items:], int(np.argmax(p)), -score[:, n_items:].sum(axis=1), axis=1
-    )
+    of_law = score[:, n_items:]
+    of_states = np.insert(of_law, int(np.argmax(p)), -of_law.sum(axis=1), axis=1)
     items, shapes = _item_basis(result, designs, model)
     of_items = score[:, :n_items] @ items
     law = _law_basis(law_design, p)
-    root = _covariance_root(
-        np.hstack([of_items, _law_scores(of_states, law_design @ law, p, shares)]), shares, squares
-    )
+    of_all = np.hstack([of_items, _law_scores(of_states, law_design @ law, p, shares)])
+    root = _covariance_root(of_all, shares, squares)
     # Effects do not depend on dispersions and cutpoints, and probabilities of outcomes with an
     # expected count below one half are not estimated.
     n_rows = float(observed_patterns(result).counted.sum())
     blocks = law_blocks(result.law, result.latent_names, n_rows, result.ruled_out)
     of_blocks = [_law_scores(of_states, block.scores(), p, shares) for block in blocks]
     slopes = np.delete(np.arange(items.shape[1]), shapes)
-    scale, values, vectors = _scaled_eigenvectors(
-        np.hstack([of_items[:, slopes], *of_blocks]), shares
-    )
+    known = np.hstack([of_items[:, slopes], *of_blocks])
+    scale, values, vectors = _scaled_eigenvectors(known, shares)
     flat = vectors[:, values <= FLAT * values[-1]]
     begins = np.cumsum([0, *(len(block.probabilities) for block in blocks)])
     free = np.concatenate([at + block.free for at, block in zip(begins, blocks, strict=False)])
@@ -373,9 +353,8 @@ def _law_scores(of_states: Array, design: Array, p: Array, shares: Array) -> Arr
 def count_score_columns(result: FitResult, law_design: Array) -> int:
     """Return the number of parameters of items and law (S, L), redundant ones included."""
     sizes = [*(one.shape[1] for one in item_designs(result)[1]), law_design.shape[1]]
-    return int(sum(sizes)) + sum(
-        _n_auxiliaries(family_named(n)) for n in result.parameters.families
-    )
+    families = map(family_named, result.parameters.families)
+    return int(sum(sizes)) + sum(map(_n_auxiliaries, families))
 
 
 def _n_auxiliaries(family: Family) -> int:
@@ -432,13 +411,9 @@ def _draw_responses(
         pattern = np.repeat(np.arange(n_patterns), number)
         rows = model.sample(len(pattern), seed)
         share = 1.0 / number[pattern]
-    rows = np.where(patterns.seen[pattern], rows, np.nan)
-    total = patterns.counted.sum()
-    return (
-        rows,
-        share * (patterns.counted / total)[pattern],
-        share * (patterns.squares / total**2)[pattern],
-    )
+    rows, total = np.where(patterns.seen[pattern], rows, np.nan), patterns.counted.sum()
+    counted, squares = patterns.counted / total, patterns.squares / total**2
+    return rows, share * counted[pattern], share * squares[pattern]
 
 
 def _item_basis(

@@ -17,6 +17,7 @@ from hidag.measurement.families.base import family_named
 from hidag.results import FitResult
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 #: Reason for omitting a statistic that needs a sum over all joint states.
 NOT_LISTED = f"not computed beyond 2^{MAX_STATES.bit_length() - 1} joint states"
@@ -27,8 +28,7 @@ NOT_SUMMED = f"{NOT_LISTED} if the treewidth is too large"
 def weighted_sample(values: Array, given: Any) -> tuple[Array, Array | None]:
     """Return the rows with answers and positive weights, (n, J), and their weights, (n,).
 
-    Weights sum to the effective sample size (Kish): only their ratios matter. None if all are
-    equal.
+    Weights sum to the effective sample size (Kish); None if all are equal.
     """
     answered = nonempty_rows(values)
     if not answered.any():
@@ -84,13 +84,8 @@ def can_sum_states(result: FitResult) -> bool:
 def canonical_rows(
     result: FitResult, values: Array, weights: Array | None = None
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return an order of the rows (N,) by content, and the rank of each item by content (J,).
-
-    Identical rows are ordered by weight, identical items by their fitted parameters.
-    """
-    ranks = None
-    if weights is not None:
-        ranks = np.unique(weights, return_inverse=True)[1].astype(np.float64)
+    """Return an order of the rows (N,) and the ranks of items (J,), by content, weight and fit."""
+    ranks = None if weights is None else np.unique(weights, return_inverse=True)[1].astype(float)
     rows, columns = canonical_order(values, result.families, ranks, rank_items(result))
     return rows, np.argsort(columns)
 
@@ -106,11 +101,7 @@ def rank_items(result: FitResult) -> NDArray[np.intp]:
 
 
 def draw_tables(
-    result: FitResult,
-    missing: NDArray[np.bool_],
-    item_places: NDArray[np.intp],
-    n_tables: int,
-    seed: int,
+    result: FitResult, missing: NDArray[np.bool_], item_places: Indices, n_tables: int, seed: int
 ) -> Iterator[Array]:
     """Yield tables drawn from the fit, shape (N, J), NaN in the cells ``missing`` (N, J)."""
     for table in range(n_tables):
@@ -121,10 +112,7 @@ def draw_tables(
 
 
 def draw_responses(
-    result: FitResult,
-    states: NDArray[np.integer],
-    item_places: NDArray[np.intp],
-    seed: tuple[int, ...],
+    result: FitResult, states: NDArray[np.integer], item_places: Indices, seed: tuple[int, ...]
 ) -> Array:
     """Return responses to all items, shape (N, J), drawn from the fit given states (N, K)."""
     parameters, responses = result.parameters, result.responses

@@ -34,6 +34,7 @@ from hidag.measurement.parameters import category_label, nominal_item
 from hidag.results import FitResult, as_result
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 Row = tuple[Any, ...]
 Numbers = tuple[float, float, float, float]
 
@@ -57,10 +58,9 @@ _NAN = float("nan")
 
 
 def _pattern_rows(free: FreeParameters, known: Uncertainty, quantile: float) -> Iterator[Row]:
-    """Yield a row for each possible pattern of the latents of each item.
+    """Yield a row for each possible pattern of the latents of each item, or category and pattern.
 
-    Patterns with the same response distribution by the form of the item are one row. A nominal item
-    has rows for each category. Intervals are computed on the scale of predictors or log odds.
+    Patterns with the same response distribution by the form of the item are one row.
     """
     result = free.result
     levels = result.law.space.levels
@@ -129,19 +129,15 @@ def _mean(
 def _category(
     free: FreeParameters,
     known: Uncertainty,
-    channels: NDArray[np.intp],
+    channels: Indices,
     place: int,
-    state: int,
+    at: int,
     quantile: float,
 ) -> Numbers:
-    """Return the probability of a category of a nominal item in a state, as :func:`_mean` does.
-
-    ``channels`` (C - 1,) are the item's predictors in the order of its categories; the last
-    category has none. ``place`` is the position of the category.
-    """
+    """Return the probability of the category at ``place`` of a nominal item, as :func:`_mean`."""
     responses = [free.channels[c].response for c in channels]
-    at = free.tables.states(free.table_of(int(channels[0])))[[state]]
-    eta = free.result.parameters.predictors(at)[responses, 0]
+    states = free.tables.states(free.table_of(int(channels[0])))[[at]]
+    eta = free.result.parameters.predictors(states)[responses, 0]
     # On the log scale, because 1 - p would lose precision for p near 1.
     none_before = np.concatenate([[0.0], np.cumsum(log_expit(-eta))])
     logs = none_before + np.concatenate([log_expit(eta), [0.0]])
@@ -155,7 +151,7 @@ def _category(
     rise[np.abs(rise) < _NEGLIGIBLE * np.abs(rise).max()] = 0.0
     slope = np.zeros(free.n_parameters)
     for c, by in zip(channels, rise * np.exp(-log_rest), strict=True):
-        slope[free.of_channel(c)] = by * free.designs[c][state]
+        slope[free.of_channel(c)] = by * free.designs[c][at]
     error = known.error(slope)
     p = float(np.exp(logs[place]))
     if np.isnan(error):
@@ -166,12 +162,10 @@ def _category(
 
 def _role(free: FreeParameters, item: int, levels: NDArray[np.int64], n_groups: int) -> str:
     """Return the name of the probability in DINA and DINO models, or an empty string."""
-    effects = free.result.effects
-    binary = item_type(free.result.families[item]).is_binary
+    effects, binary = free.result.effects, item_type(free.result.families[item]).is_binary
     if not (effects.conjunctive and binary and n_groups == 2):
         return ""
-    mastered = levels.any() if effects.reversed else levels.all()
-    return "1 - slip" if mastered else "guess"
+    return "1 - slip" if (levels.any() if effects.reversed else levels.all()) else "guess"
 
 
 @dataclass(frozen=True)
@@ -356,9 +350,8 @@ def _law_rows(free: FreeParameters, covariance: Array, quantile: float) -> Itera
         for level in range(free.result.law.space.levels[k]):
             at = (states[:, k] == level).astype(np.float64)
             # The derivative of a sum of p(state) is the same sum of p(state) times scores.
-            sums = {
-                t: free.tables.joint_sums(table, at, t) for t in {one.table for one in free.blocks}
-            }
+            tables = {block.table for block in free.blocks}
+            sums = {t: free.tables.joint_sums(table, at, t) for t in tables}
             slope = np.concatenate([sums[block.table] @ block.scores() for block in free.blocks])
             p, error = float(shares @ at), _linear_error(slope, inner)
             yield ("share", name, str(level), p, error, *_logit_ends(p, error, quantile))

@@ -70,11 +70,8 @@ class LawBlock:
     @property
     def estimated(self) -> NDArray[np.bool_]:
         """Whether the probability of each outcome has a standard error, shape (m,)."""
-        out = np.zeros(len(self.words), dtype=bool)
-        out[self.free] = True
-        if len(self.free):
-            out[int(np.argmax(self.probabilities))] = True
-        return out
+        estimated = [*self.free, int(np.argmax(self.probabilities))] if len(self.free) else []
+        return np.isin(np.arange(len(self.words)), estimated)
 
     def scores(self) -> Array:
         """Return derivatives of the log probabilities of states by the free parameters, (S, L)."""
@@ -124,16 +121,14 @@ def law_blocks(
             inside = np.all(states[:, list(causes)] == np.array(configuration, dtype=int), axis=1)
             if ruled_out is not None:
                 inside &= ~ruled_out
-            given = ", ".join(
-                f"{names[a]}={level}" for a, level in zip(causes, configuration, strict=True)
-            )
+            pairs = zip(causes, configuration, strict=True)
+            given = ", ".join(f"{names[a]}={level}" for a, level in pairs)
             words = tuple(str(level) for level in range(law.space.levels[k]))
             p = np.asarray(law.tables[k][configuration])
             mass = n_rows * float(shares[inside].sum())
             outcome = np.asarray(states[:, k], dtype=np.intp)
-            block = LawBlock(names[k], given, words, inside, outcome, p, _free(mass * p),
-                             k, configuration, table)  # fmt: skip
-            out.append(block)
+            out.append(LawBlock(names[k], given, words, inside, outcome, p, _free(mass * p),
+                                k, configuration, table))  # fmt: skip
     return out
 
 
@@ -188,8 +183,7 @@ class FreeParameters:
     def design(self) -> Array:
         """Derivatives of channels and log probabilities in each listed joint state, (S, P)."""
         assert self.is_listed
-        parts = [*self.designs, *(block.scores() for block in self.blocks)]
-        return np.ascontiguousarray(np.hstack(parts))
+        return np.hstack([*self.designs, *(block.scores() for block in self.blocks)])
 
     def table_of(self, channel: int) -> int:
         """Return the table of the response of a channel."""
@@ -254,13 +248,9 @@ class FreeParameters:
         features = feature_names(self.result)
         out: list[str] = []
         for one in self.channels:
-            name = responses[one.response]
-            if one.kind == "predictor":
-                out += [f"{name}: {feature}" for feature in features[one.response]]
-            elif one.kind == "cutpoint":
-                out.append(f"{name}: cutpoint {one.place + 2}")
-            else:
-                out.append(f"{name}: {one.kind}")
+            own = [f"cutpoint {one.place + 2}" if one.kind == "cutpoint" else one.kind]
+            own = features[one.response] if one.kind == "predictor" else own
+            out += [f"{responses[one.response]}: {term}" for term in own]
         for block in self.blocks:
             given = f" | {block.given}" if block.given else ""
             out += [f"log ratio of {block.subject}={block.words[f]}{given}" for f in block.free]

@@ -39,10 +39,7 @@ class Channel:
 def channels_of_response(
     parameters: MeasurementParameters, response: int, eta: Array
 ) -> list[Channel]:
-    """Return the channels of one response with predictors ``eta`` (S,), the predictor first.
-
-    ``parameters`` are on the working scale; derivatives by dispersions on their unbounded scale.
-    """
+    """Return the channels of a response on the working scale at ``eta`` (S,), predictor first."""
     family = family_named(parameters.families[response])
     own = response_auxiliary(parameters, response)
     slope, fall, _ = family.slopes(eta, broadcast_auxiliary(family, own))
@@ -59,10 +56,7 @@ def channels_of_response(
 
 
 def base_slopes(family: Family, own: Array, x: Array) -> Array:
-    """Return derivatives of the base term of the log density by each auxiliary, shape (n, A).
-
-    ``x`` (n,) are observed responses, on the working scale for location-scale families.
-    """
+    """Return derivatives of the base term of responses (n,) by each auxiliary, shape (n, A)."""
     out = [
         _derivative(family, own, direction, lambda aux: base_term(family, aux, x))
         for direction in auxiliary_directions(family)
@@ -127,9 +121,7 @@ def shift_auxiliary(family: Family, own: Array, by: Array) -> Array:
 
 def base_term(family: Family, own: Array, x: Array) -> Array:
     """Return the part of the log density without the predictor, up to a constant, (n,)."""
-    if family.is_location_scale:
-        return normal_base(x, own)
-    return family.base(x, own)
+    return normal_base(x, own) if family.is_location_scale else family.base(x, own)
 
 
 def broadcast_auxiliary(family: Family, own: Array) -> Array:
@@ -158,11 +150,9 @@ def _derivative(
 def boundary_directions(design: Array, information: Array) -> Array:
     """Return the directions of an item's coefficients on the boundary, orthonormal, (E, P).
 
-    ``design`` (S, P) is the derivative of the predictor in each state, ``information`` (S,) that of
-    :func:`information_in_rows`. A pattern on the boundary does no harm if its predictor follows
-    from other patterns, as with additive effects. So only directions count that leave the
-    predictors of all informative patterns unchanged and that the other patterns together do not
-    identify either.
+    ``design`` (S, P), ``information`` (S,) in units of rows. Only directions count that
+    leave the predictors of all informative patterns unchanged and that the other patterns together
+    do not identify: a predictor on the boundary may follow from others, as with additive effects.
     """
     patterns, place = np.unique(design, axis=0, return_inverse=True)
     amount = np.bincount(place.ravel(), np.maximum(information, 0.0), minlength=len(patterns))
@@ -184,8 +174,7 @@ def information_in_rows(
 ) -> Array:
     """Return the complete-data information on a predictor in units of rows, shape (S,).
 
-    About the number of the rarer answers for binary items, and the number of rows for measurements
-    in any unit. ``counts`` (S,), the expected numbers of responses, are an upper bound.
+    About the number of the rarer answers for binary items, and at most ``counts`` (S,).
     """
     unit = auxiliary if family.dispersion_is_variance else 1.0
     return np.asarray(np.minimum(information * unit, counts), dtype=np.float64)

@@ -123,8 +123,7 @@ def _with_moved_law(free: FreeParameters, parameter: int, by: float) -> FreePara
 def _expected_statistics(free: FreeParameters) -> tuple[list[Array], list[Array], list[Array]]:
     """Return expected sufficient statistics of complete data.
 
-    Counts of the states of each table (S_t,), and for each response counts of the rows that
-    observed it (S_t,) and sums of its statistics (D_r, S_t).
+    Counts of states by table (S_t,), and by response counts (S_t,) and sums of statistics (D, S_t).
     """
     data, responses = free.data, np.arange(free.data.n_items)
     starts = data.columns.starts
@@ -152,10 +151,9 @@ def _expected_statistics(free: FreeParameters) -> tuple[list[Array], list[Array]
 
 
 def complete_information(free: FreeParameters) -> tuple[Array, list[Array]]:
-    """Return the information of complete data (latents observed), expected given the rows, (P, P).
+    """Return the expected information of complete data (P, P), and that on each predictor (S_t,).
 
-    Also that on the predictor of each response in the states of its table, in units of rows: see
-    :func:`hidag.inference.information.item_derivatives.information_in_rows`.
+    The latter in units of rows: see :func:`item_derivatives.information_in_rows`.
     """
     states, counts, sums = _expected_statistics(free)
     out = np.zeros((free.n_parameters, free.n_parameters))
@@ -196,10 +194,9 @@ def _lost_information(free: FreeParameters, scores: Array) -> Array:
             "too-much-work",
             "the observed information of {n_parameters} parameters over {n_states} joint states "
             "and {n_rows:,} rows takes too long",
+            {"n_parameters": free.n_parameters, "n_rows": free.data.n_samples},
             advice="use {kind}, which is much faster",
-            n_parameters=free.n_parameters,
             n_states=n_states,
-            n_rows=free.data.n_samples,
             kind=Setting("kind", "scores"),
         )
     channels = RowChannels(free, 0, row_bases(free))
@@ -214,8 +211,7 @@ def _lost_information(free: FreeParameters, scores: Array) -> Array:
             value = bases[inside] - channels.falls[s]
             for d in range(len(columns)):
                 value += columns[d][inside] * channels.slopes[d, s]
-            value *= seen[inside]
-            value = np.hstack([value, np.ones((len(inside), 1))])
+            value = np.hstack([value * seen[inside], np.ones((len(inside), 1))])
             counted = posterior[inside, s] * weights[rows][inside]
             moments[s] += value.T @ (counted[:, None] * value)
     out = -(scores.T @ (weights[:, None] * scores))
@@ -302,8 +298,7 @@ def estimate_uncertainty(free: FreeParameters, kind: str) -> Uncertainty:
 def _split_boundary(free: FreeParameters, information: list[Array]) -> tuple[Array, Array | None]:
     """Return boundary directions (E, P), and a basis of all others (P, P - E); None for all.
 
-    A dispersion at its bound is on the boundary too: beyond it the model is another family, or the
-    likelihood has no maximum. Cutpoints around a category without answers move together.
+    Dispersions at their bound are among them. Cutpoints around an empty category move together.
     """
     found: list[Array] = []
     others: list[Array] = []

@@ -133,10 +133,7 @@ class TreeTables:
         return self._marginal(self.scopes[table])
 
     def joint_sums(self, first: int, numbers: Array, second: int) -> Array:
-        """Return sums over the states of one table for each state of another, (..., S_second).
-
-        Of ``numbers`` (..., S_first) times the joint probability of the two states.
-        """
+        """Return sums of numbers (..., S_first) times joint probabilities, (..., S_second)."""
         one, other = self.scopes[first], self.scopes[second]
         both = (*one, *(v for v in other if v not in one))
         levels = self.tree.law.space.levels
@@ -186,10 +183,8 @@ def too_many_states(result: FitResult, what: str) -> SettingError:
         "too-many-states",
         "{what} needs a sum over {number} joint states of the latents; states are listed up to "
         "2^{exponent}, and {reason}",
-        what=what,
-        number=result.law.space.n_states_text(),
+        {"what": what, "number": result.law.space.n_states_text(), "reason": reason},
         exponent=MAX_STATES.bit_length() - 1,
-        reason=reason,
     )
 
 
