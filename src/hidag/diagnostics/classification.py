@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Tree = TreePosterior | None
 Agreement = tuple[float, float]  # Consistency and its kappa
 #: Profiles with a smaller share of pairs have one row at most, and say nothing of consistency.
 MIN_PAIR_SHARE = 1e-6
@@ -60,21 +61,14 @@ class PosteriorSums:
         self.uncertainty -= float(xlogy(posterior, posterior).sum())
 
     def singleton_share(self) -> float:
-        """Return the share of rows that may be alone in their profile, at most one per profile.
-
-        Consistency of such a profile would come from rows with little posterior mass there.
-        """
+        """Return the share of rows that may be alone in their profile, at most one per profile."""
         if not self._sums[-1]:
             return 0.0
         mass = np.sum(list(self._sums[-1].values()), axis=0)
         return float(np.minimum(mass, 1.0).sum() / mass.sum())
 
     def consistency(self, place: int) -> Agreement:
-        """Return the probability that two tables lead to the same assignment, and Cohen's kappa.
-
-        Within each profile it is the share of pairs of different rows with the same assignment. NaN
-        where no profile has two rows.
-        """
+        """Return the share of pairs of rows of a profile with equal assignments, and its kappa."""
         sums = list(self._sums[place].values())
         mass, same = np.zeros_like(self._squares), -self._squares
         for own in sums:
@@ -176,17 +170,12 @@ def most_probable_levels(probabilities: Sequence[Array]) -> IntArray:
 
 
 def replicate_agreements(
-    result: FitResult,
-    values: Array,
-    levels: IntArray,
-    profiles: IntArray,
-    tree: TreePosterior | None = None,
+    result: FitResult, values: Array, levels: IntArray, profiles: IntArray, tree: Tree = None
 ) -> tuple[list[Agreement], Agreement, int]:
     """Return consistency and kappa of latents and profiles from replicate tables, and their rows.
 
-    A replicate draws the latents of each row from their posterior and new answers given these, with
-    the same missing cells. ``levels`` and ``profiles`` (N, K) are those of the rows (N, J);
-    ``tree`` replaces the enumeration of joint states.
+    A replicate of a row draws its latents from their posterior and new answers given these, with
+    the same missing cells. ``levels`` and ``profiles`` are (N, K); ``tree`` replaces enumeration.
     """
     n_latents = result.law.space.n_latents
     if not len(values):
@@ -304,17 +293,10 @@ class Classification:
     def summary(self, max_shown: int = 10, *, style: Style = PYTHON_STYLE) -> str:
         """Return the quality of the classification and the most common profiles as text."""
         caption, common = self.common_profiles(max_shown)
-        return "\n".join(
-            [
-                f"{plural(len(self.ids), 'row')} classified on "
-                f"{plural(len(self.latent_names), 'latent')}",
-                *self.quality.lines(),
-                "",
-                caption,
-                *(common.lines() if len(common) else ()),
-                *(note.render(style) for note in self.notes),
-            ]
-        )
+        n_rows, n_latents = plural(len(self.ids), "row"), plural(len(self.latent_names), "latent")
+        lines = [f"{n_rows} classified on {n_latents}", *self.quality.lines(), "", caption]
+        lines += common.lines() if len(common) else []
+        return "\n".join([*lines, *(note.render(style) for note in self.notes)])
 
 
 def format_profile(levels: NDArray[np.integer]) -> str:
@@ -344,26 +326,22 @@ def classify(
     names = tuple(range(1, len(values) + 1)) if ids is None else tuple(ids)
     if len(names) != len(values):
         reason = "{setting} must have one entry for each of the {n_rows} rows, got {n}"
-        raise DataError(
-            "wrong-length", reason, setting=Setting("ids"), n_rows=len(values), n=len(names)
-        )
+        params = {"setting": Setting("ids"), "n_rows": len(values), "n": len(names)}
+        raise DataError("wrong-length", reason, params)
     answered = nonempty_rows(values)
     found = assign_rows(fitted, values[answered])
-    probabilities, profiles, top = found.probabilities, found.profiles, found.top
+    parts = [*found.probabilities, found.profiles, found.top]
     if not answered.all():
         empty = assign_rows(fitted, np.full((1, values.shape[1]), np.nan))
-        probabilities = tuple(
-            _fill_rows(own, other, answered)
-            for own, other in zip(probabilities, empty.probabilities, strict=True)
-        )
-        profiles = _fill_rows(profiles, empty.profiles, answered)
-        top = _fill_rows(top, empty.top, answered)
-    expected = np.column_stack([table @ np.arange(table.shape[1]) for table in probabilities])
+        others = (*empty.probabilities, empty.profiles, empty.top)
+        parts = [_fill_rows(*both, answered) for both in zip(parts, others, strict=True)]
+    *probabilities, profiles, top = parts
+
     return Classification(
         ids=names,
         latent_names=fitted.latent_names,
-        probabilities=probabilities,
-        expected=expected,
+        probabilities=tuple(probabilities),
+        expected=np.column_stack([table @ np.arange(table.shape[1]) for table in probabilities]),
         levels=most_probable_levels(probabilities),
         profiles=profiles,
         profile_probability=top,

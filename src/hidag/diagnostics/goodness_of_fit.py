@@ -46,15 +46,12 @@ ALL_ITEMS = "(all items)"
 MAX_ITEMS_FOR_PAIRS = 300  # Correlations of pairs are compared up to this many items
 LEVEL = 0.05  # Significance level of the tests in summaries
 _EMPTY = Table((), ())
+WEIGHTS = Setting("sample_weight")
 WEIGHTS_MISSING = Message(
     "weights-missing",
     "the fit used sample weights but these statistics do not: likelihood and criteria are those of "
     "unweighted rows, and misfit may come from the weights",
-    advice=Advice(
-        "repeat-weights",
-        "give the same weights as {setting}",
-        {"setting": Setting("sample_weight")},
-    ),
+    advice=Advice("repeat-weights", "give the same weights as {setting}", {"setting": WEIGHTS}),
 )
 WEIGHTS_NEW = Message(
     "weights-not-in-fit",
@@ -78,12 +75,8 @@ def run_predictive_checks(
     row_weights = None if weights is None else weights[rows]
     missing = np.isnan(ordered)
     names, observed = _statistics(result, ordered, row_weights)
-    drawn = np.array(
-        [
-            _statistics(result, table, row_weights)[1]
-            for table in draw_tables(result, missing, places, n_tables, seed)
-        ]
-    )
+    tables = draw_tables(result, missing, places, n_tables, seed)
+    drawn = np.array([_statistics(result, table, row_weights)[1] for table in tables])
     counts = {name: int((~missing[:, j]).sum()) for j, name in enumerate(result.item_names)}
     out = []
     for i, (item, statistic) in enumerate(names):
@@ -96,10 +89,8 @@ def run_predictive_checks(
     found = Table.of(CHECK_COLUMNS, out)
     if row_weights is None:
         return found
-    sizes = {
-        name: effective_sample_size(row_weights[~missing[:, j]])
-        for j, name in enumerate(result.item_names)
-    }
+    seen = zip(result.item_names, ~missing.T, strict=True)
+    sizes = {name: effective_sample_size(row_weights[own]) for name, own in seen}
     total = effective_sample_size(row_weights)
     return found.with_column(N_EFFECTIVE, (sizes.get(item, total) for item, _ in names))
 
@@ -138,7 +129,9 @@ def _statistics(
         out += found.values()
     if values.shape[1] > 1:
         names.append((ALL_ITEMS, "spread of rows' means"))
-        out.append(_spread_of_rows(values, row_weights))
+        number = (~np.isnan(values)).sum(axis=1)
+        means = _standardise(values, row_weights).sum(axis=1)[number > 0] / number[number > 0]
+        out.append(weighted_mean_std(means, row_weights[number > 0])[1])
         if values.shape[1] <= MAX_ITEMS_FOR_PAIRS:
             names.append((ALL_ITEMS, "mean absolute correlation"))
             out.append(_mean_correlation(values, row_weights))
@@ -158,12 +151,6 @@ def _standardise(values: Array, weights: Array) -> Array:
     centred = np.where(seen, values - (by * filled).sum(axis=0) / number, 0.0)
     spread = np.sqrt((by * centred**2).sum(axis=0) / number)
     return np.asarray(centred / np.where(spread > 0, spread, 1.0))
-
-
-def _spread_of_rows(values: Array, weights: Array) -> float:
-    number = (~np.isnan(values)).sum(axis=1)
-    means = _standardise(values, weights).sum(axis=1)[number > 0] / number[number > 0]
-    return weighted_mean_std(means, weights[number > 0])[1]
 
 
 def _mean_correlation(values: Array, weights: Array) -> float:
@@ -304,10 +291,8 @@ def _worst_lines(title: str, table: Table, label: str, max_shown: int) -> list[s
         corrected = ""
     order = np.argsort(np.where(np.isnan(p_values), np.inf, p_values), kind="stable")
     ranked = Table(table.columns, tuple(table.rows[i] for i in order[:max_shown]))
-    counts = (
-        f"{int((p_values < LEVEL).sum())} of {n_tests} have p < {LEVEL:g}, "
-        f"{expected_rejections(table)}{corrected}"
-    )
+    counts = f"{int((p_values < LEVEL).sum())} of {n_tests} have p < {LEVEL:g}, "
+    counts += f"{expected_rejections(table)}{corrected}"
     return [f"{title} ({label}): {counts if n_tests else 'no test possible'}", *ranked.lines()]
 
 
@@ -373,13 +358,9 @@ def fit_statistics(
     n_tables = checked_count("n_tables", n_tables)
     rows, places = canonical_rows(fitted, values, weights)
     items = np.argsort(places)
-    found = _compute_statistics(
-        reorder_items(fitted, items),
-        values[np.ix_(rows, items)],
-        None if weights is None else weights[rows],
-        n_tables,
-        root_seed(random_state),
-    )
+    ordered = reorder_items(fitted, items), values[np.ix_(rows, items)]
+    row_weights = None if weights is None else weights[rows]
+    found = _compute_statistics(*ordered, row_weights, n_tables, root_seed(random_state))
     notes = list(found.notes)
     if fitted.weighted and sample_weight is None:
         notes.append(WEIGHTS_MISSING)
@@ -399,18 +380,13 @@ def fit_statistics(
 def _compute_statistics(
     result: FitResult, values: Array, weights: Array | None, n_tables: int, seed: int
 ) -> FitStatistics:
-    """Return the statistics of rows and items in an order that depends on their contents only.
-
-    Floating-point sums depend on the order of their terms; the results must not.
-    """
+    """Return the statistics of rows and items in canonical order, on which rounding depends."""
     n_effective = float(len(values)) if weights is None else effective_sample_size(weights)
     checks = run_predictive_checks(result, values, weights, n_tables=n_tables, seed=seed)
     if not can_sum_states(result):
-        note = Message(
-            "too-many-states",
-            "{reason}; only the predictive checks are computed",
-            {"reason": too_many_states(result, "each of likelihood, M2, pairs and item fit")},
-        )
+        reason = too_many_states(result, "each of likelihood, M2, pairs and item fit")
+        text = "{reason}; only the predictive checks are computed"
+        note = Message("too-many-states", text, {"reason": reason})
         return FitStatistics(None, None, _EMPTY, _EMPTY, checks, (note,), len(values), n_effective)
     free = FreeParameters.of(result, values, weights)
     columns = ScoredColumns.of(free, values)

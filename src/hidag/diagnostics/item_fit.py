@@ -56,12 +56,8 @@ def compute_item_fit(free: FreeParameters, columns: ScoredColumns, scores: Local
         support = effective_deviations(moments, weights, integer=bool((x % 1.0 == 0.0).all()))
         enough = support >= MIN_DEVIATIONS
         moments, least_support = moments[:, enough], support[enough].min(initial=np.inf)
-        value, degrees = chi_square(
-            scores.of_item(int(columns.item[g])),
-            free.data.weighted(moments),
-            MIN_RELATIVE_VARIANCE,
-            MIN_RESIDUAL_RATIO,
-        )
+        space, by_weight = scores.of_item(int(columns.item[g])), free.data.weighted(moments)
+        value, degrees = chi_square(space, by_weight, MIN_RELATIVE_VARIANCE, MIN_RESIDUAL_RATIO)
         mean, spread = weighted_mean_std(x, own_weights)
         n_effective.append(effective_sample_size(own_weights))
         distance = distances[g] / (1.0 if np.isin(x, (0.0, 1.0)).all() else spread or 1.0)
@@ -76,10 +72,9 @@ def compute_item_fit(free: FreeParameters, columns: ScoredColumns, scores: Local
 def leave_one_item_out(
     free: FreeParameters, columns: ScoredColumns
 ) -> Iterator[tuple[int, Array, Array]]:
-    """Yield each column's residual given all other items, and the latents given these items.
+    """Yield each column's residual (N,) given all other items, 0 where missing, and latents (N, F).
 
-    The residual (N,) is 0 where the column is missing. The latter (N, F) is whether a latent's most
-    probable level given all other items reaches each level.
+    The latter are whether a latent's most probable level given all other items reaches each level.
     """
     latents = Terms.main(free.result.law.space.levels)
     if isinstance(free.tables, TreeTables):
@@ -207,9 +202,8 @@ def _root_mean_square_distances(free: FreeParameters, columns: ScoredColumns) ->
             counts[t] += seen[block.rows][:, own].T @ block.posteriors[t]
     out = np.full(len(columns.names), np.nan)
     for t, part in expected.parts.items():
-        for g, tally, count, mean in zip(
-            expected.columns(t), tallies[t], counts[t], part.T, strict=True
-        ):
+        parts = (expected.columns(t), tallies[t], counts[t], part.T)
+        for g, tally, count, mean in zip(*parts, strict=True):
             if count.any():
                 difference = tally / np.maximum(count, 1e-12) - mean
                 out[g] = np.sqrt(count / count.sum() @ difference**2)

@@ -87,14 +87,14 @@ def compute_limited_information(
     left, right = part.pairs()
     n_moments = len(chosen) + len(left)
     if n_moments > MAX_MOMENTS:
-        problem = "M2 of {n_items} items needs {n_moments:,} moments, more than {limit:,}"
+        text = "M2 of {n_items} items needs {n_moments:,} moments, more than the limit of {limit:,}"
         params = {"n_items": n_items, "n_moments": n_moments, "limit": MAX_MOMENTS}
-        return Message("m2-too-many-moments", problem, params)
+        return Message("m2-too-many-moments", text, params)
     whole = ~np.isnan(part.values).any(axis=1)
     complete, weights = part.values[whole], free.data.row_weights[whole]
     if len(complete) < MIN_ROWS:
-        problem = "M2 needs {limit} rows without a missing cell, but the table has {n_rows}"
-        return Message("m2-too-few-rows", problem, {"limit": MIN_ROWS, "n_rows": len(complete)})
+        text = "M2 needs at least {limit} rows without a missing cell, but the table has {n_rows}"
+        return Message("m2-too-few-rows", text, {"limit": MIN_ROWS, "n_rows": len(complete)})
     expected, covariance, second = expected_moments(free, part, left, right)
     weighted, total = weights[:, None] * complete, weights.sum()
     products = (weighted.T @ complete)[left, right]

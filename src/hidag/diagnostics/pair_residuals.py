@@ -101,11 +101,9 @@ def compute_pair_residuals(
 def _conditional_variances(
     free: FreeParameters, columns: ScoredColumns, spread: Array
 ) -> tuple[Array, Array]:
-    """Return the variances of pair moments given the latents, and the share of rows behind them.
+    """Return variances of pair moments given the latents, and shares of rows behind them, (G, G).
 
-    Both (G, G). The share is the number of rows with equal deviations and the same variance, per
-    row: small where both columns deviate from the means of their states in few rows, zero if they
-    never do.
+    The share is the number of rows with equal deviations and the same variance, per row.
     """
     variance, fourth = _moments_given_state(free, columns, spread)
     conditional, heavy = variance.mean_products(), fourth.mean_products()
@@ -179,10 +177,9 @@ class PairSums:
     scores: LocalScores
 
     def blocks(self) -> Iterator[tuple[slice, PairRows, Array, Array, Array, Array]]:
-        """Yield ranges of columns with the statistics of their pairs with all columns.
+        """Yield ranges of columns with the statistics of their pairs with all columns, (A, G) each.
 
-        Weighted sums of moments, their residuals on the scores, z scores and p-values, each of
-        shape (length of the range, G); the latter two NaN without a valid test.
+        Sums of moments, residuals on the scores, z scores and p-values (NaN without a valid test).
         """
         n_columns = self.x.shape[1]
         deepest = len(self._directions)
@@ -216,12 +213,8 @@ class PairSums:
         if (seen == self.seen).all():
             return PairRows(number, number, number, number)
         weights = self.seen**2
-        return PairRows(
-            number,
-            self.seen[:, first].T @ self.seen,
-            weights[:, first].T @ weights,
-            (weights[:, first] ** 2).T @ weights**2,
-        )
+        powers = (self.seen, weights, weights**2)
+        return PairRows(number, *(one[:, first].T @ one for one in powers))
 
     @cached_property
     def _directions(self) -> list[Array]:
@@ -303,10 +296,8 @@ def bound_p_values(size: Array, variance: Array, conditional: Array, deviations:
     """Return upper bounds of the p-values of extreme sums; NaN for other sums, same shape.
 
     A sum is extreme if it needs ``MIN_DEVIATIONS`` more deviations than expected and its bound is
-    below ``MAX_BOUND``; reporting small bounds of other sums would bias the distribution of
-    p-values. ``size`` are absolute sums, ``variance`` the larger of their expected and observed
-    variance, ``conditional`` that given the latents, and ``deviations`` the expected number of rows
-    in which both items deviate from the expectation of their state.
+    below ``MAX_BOUND``; small bounds of other sums would bias the distribution of p-values.
+    ``deviations`` are expected numbers of rows in which both items deviate from their state's mean.
     """
     known = (conditional > 0) & (deviations > 0)
     unit = np.sqrt(np.where(known, conditional, 1.0) / np.where(known, deviations, 1.0))
