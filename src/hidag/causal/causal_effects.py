@@ -112,11 +112,8 @@ class AverageEffects:
         number = sum(row.get("reason") == NOT_IDENTIFIED for row in self.rows())
         if not number:
             return None
-        shares = [
-            f"{share:.1%} when {cause} is set"
-            for cause, share in zip(self.causes, self.ruled_out, strict=True)
-            if share > 0
-        ]
+        pairs = zip(self.causes, self.ruled_out, strict=True)
+        shares = [f"{share:.1%} when {cause} is set" for cause, share in pairs if share > 0]
         noun, verb = ("effect is", "has") if number == 1 else ("effects are", "have")
         return Message(
             "unidentified-effects",
@@ -185,9 +182,8 @@ def average_effects(
     check_level(level)
     model = InterventionModel(fitted, graph=graph, limit=limit)
     names = fitted.latent_names
-    targets = [
-        next(iter(model.parse_do({cause: 0}))) for cause in (names if causes is None else causes)
-    ]
+    chosen = names if causes is None else causes
+    targets = [next(iter(model.parse_do({cause: 0}))) for cause in chosen]
     dags, truncated = _parent_dags(model, targets)
     outcomes = model.outcomes if items else ()
     low, high = _effect_bounds(model, dags, outcomes)
@@ -212,7 +208,10 @@ def average_effects(
     lows: list[Array] = []
     highs: list[Array] = []
     for other in replicates:
-        _check_replicate(other, fitted)
+        if other.latent_names != names or other.item_names != fitted.item_names:
+            reason = "{setting} must have the latents and items of the fit in the same order"
+            setting, advice = Setting("replicates"), "align them first"
+            raise SettingError("replicate-mismatch", reason, advice=advice, setting=setting)
         again = InterventionModel(other, graph=model.graph if fix_graph else None, limit=limit)
         own_dags, own_unidentified = dags, unidentified
         if not fix_graph:
@@ -224,9 +223,8 @@ def average_effects(
             values[own_unidentified] = np.nan
             collected.append(values)
     if len(lows) < 2:
-        raise SettingError(
-            "too-few-replicates", "intervals need at least 2 replicates, got {n}", n=len(lows)
-        )
+        reason = "intervals need at least 2 replicates, got {n}"
+        raise SettingError("too-few-replicates", reason, n=len(lows))
     lower, upper = range_interval(lows, highs, level)
     found = replace(
         found,
@@ -241,23 +239,14 @@ def average_effects(
     return found if flat is None else _drop_flat_intervals(found, flat, model, dags, len(outcomes))
 
 
-def _check_replicate(other: FitResult, fitted: FitResult) -> None:
-    if other.latent_names != fitted.latent_names or other.item_names != fitted.item_names:
-        reason = "{setting} must have the latents and items of the fit in the same order"
-        raise SettingError(
-            "replicate-mismatch", reason, advice="align them first", setting=Setting("replicates")
-        )
-
-
 def _parent_dags(model: InterventionModel, causes: Sequence[int]) -> tuple[_Dags, set[int]]:
     """Return a DAG for each set of parents of each cause, and the causes with too many sets."""
     found = {
         k: enumerate_parent_sets(model.graph, [k], limit=model.limit, count_members=False)
         for k in causes
     }
-    return {k: own.dags for k, own in found.items()}, {
-        k for k, own in found.items() if not own.complete
-    }
+    truncated = {k for k, own in found.items() if not own.complete}
+    return {k: own.dags for k, own in found.items()}, truncated
 
 
 def _effect_bounds(
@@ -280,9 +269,8 @@ def _effect_bounds(
                 value = np.zeros(shape[1])
                 for k in changed:
                     value[k] = law.marginal((k,)) @ np.arange(levels[k])
-                value[[n_latents + o for o in affected]] = expected_outcomes(
-                    [outcomes[o] for o in affected], law
-                )
+                expected = expected_outcomes([outcomes[o] for o in affected], law)
+                value[[n_latents + o for o in affected]] = expected
                 means.append(value)
             low[c] = np.minimum(low[c], means[1] - means[0])
             high[c] = np.maximum(high[c], means[1] - means[0])
@@ -307,20 +295,16 @@ def _find_unidentified(
 
 
 def _drop_flat_intervals(
-    found: AverageEffects,
-    flat: Perturbations,
-    model: InterventionModel,
-    dags: _Dags,
-    n_outcomes: int,
+    found: AverageEffects, flat: Perturbations, model: InterventionModel, dags: _Dags, n_items: int
 ) -> AverageEffects:
     """Return effects without the intervals of those that depend on flat directions."""
 
     def bounds(moved: FitResult) -> Array:
         again = InterventionModel(moved, graph=model.graph, limit=model.limit)
-        return np.stack(_effect_bounds(again, dags, again.outcomes[:n_outcomes]))
+        return np.stack(_effect_bounds(again, dags, again.outcomes[:n_items]))
 
     units = [m - 1.0 for m in model.result.law.space.levels]
-    units += [float(np.abs(one.table).max()) for one in model.outcomes[:n_outcomes]]
+    units += [float(np.abs(one.table).max()) for one in model.outcomes[:n_items]]
     depends = flat.affect(bounds, np.array(units)).any(axis=0)
     if found.lower is None or found.upper is None or not depends.any():
         return found

@@ -32,7 +32,7 @@ from hidag.causal.probability_queries import (
     law_factors,
     tabulate_outcomes,
 )
-from hidag.exceptions import DataError, Message, Setting, SettingError
+from hidag.exceptions import Advice, DataError, Message, Setting, SettingError
 from hidag.fitting.information_criteria import states_known
 from hidag.fitting.settings import checked_count
 from hidag.formatting import join_names
@@ -135,11 +135,8 @@ class WhatIfResult:
         out: list[dict[str, Any]] = []
         for name in self.latent_names:
             before, low, high = self.latent(name)
-            first = 1 if len(before) == 2 else 0
-            out += [
-                _row("latent", name, f"P(={v})", before[v], low[v], high[v])
-                for v in range(first, len(before))
-            ]
+            levels = range(1 if len(before) == 2 else 0, len(before))
+            out += [_row("latent", name, f"P(={v})", before[v], low[v], high[v]) for v in levels]
         low, high = self.items_after.min(axis=0), self.items_after.max(axis=0)
         for o, outcome in enumerate(self.outcomes):
             if outcome.item not in self.given:
@@ -168,18 +165,11 @@ class InterventionModel:
         self.limit = checked_count("limit", limit)
         chosen = result.graph if graph is None else graph
         if not isinstance(chosen, (CPDAG, DAG)):
-            reason = "{setting} must be a CPDAG or a DAG, got {kind}"
-            raise SettingError(
-                "wrong-type", reason, setting=Setting("graph"), kind=type(chosen).__name__
-            )
+            raise _wrong_type("graph", "a CPDAG or a DAG", chosen)
         if chosen.names != result.latent_names:
-            raise SettingError(
-                "wrong-latents",
-                "{setting} must be over the latents {expected} in this order, got {names}",
-                setting=Setting("graph"),
-                expected=", ".join(result.latent_names),
-                names=", ".join(chosen.names),
-            )
+            reason = "{setting} must be over the latents {expected} in this order, got {names}"
+            names = {"expected": ", ".join(result.latent_names), "names": ", ".join(chosen.names)}
+            raise SettingError("wrong-latents", reason, names, setting=Setting("graph"))
         self.graph = CPDAG(chosen.adjacency, chosen.names)
         self._laws: dict[DAG, NetworkLaw] = {}
 
@@ -219,10 +209,10 @@ class InterventionModel:
         """Return the latents (K,) and outcomes (O,) that an intervention leaves unidentified.
 
         Setting a skill to 1 in the whole population also sets it in people without its
-        prerequisites. No such person was observed (a violation of positivity), so the data do not
-        identify their other latents and items. Two kinds of outcome stay identified: latents that
-        do not descend from the intervention, and items whose coefficients are determined by states
-        that do occur. The share of these people comes first.
+        prerequisites, of whom none was observed (a violation of positivity). The data do not
+        identify their latents and items, except latents that do not descend from the intervention
+        and items whose coefficients are determined by states that do occur. The share of these
+        people comes first.
         """
         levels, ruled_out = self.result.law.space.levels, self.result.ruled_out
         latents, outcomes = (np.zeros(n, dtype=bool) for n in (len(levels), len(self.outcomes)))
@@ -239,10 +229,8 @@ class InterventionModel:
             others = tuple(a for a in range(len(levels)) if a not in ancestors)
             never = ruled_out.reshape(levels).all(axis=others)
             latents[k] = shares.sum(axis=others)[never].sum() > _ROUNDING
-        unknown = {
-            one.item: shares.ravel()[self._unknown_states[one.item]].sum() > _ROUNDING
-            for one in self.outcomes
-        }
+        mass = shares.ravel()
+        unknown = {item: mass[own].sum() > _ROUNDING for item, own in self._unknown_states.items()}
         of_items = {one.item: list(one.latents) for one in self.outcomes}
         evidence = [(name, self._given_latent(name)) for name in given]
         if any(
@@ -252,9 +240,7 @@ class InterventionModel:
             # The likelihood of this evidence is itself not identified, nor is what follows from it.
             latents[:] = [k not in do for k in range(len(levels))]
             latents[[k for _, k in evidence if k is not None]] = False
-        outcomes[:] = [
-            unknown[one.item] or latents[list(one.latents)].any() for one in self.outcomes
-        ]
+        outcomes[:] = [unknown[o.item] or latents[list(o.latents)].any() for o in self.outcomes]
         return share, latents, outcomes
 
     def parse_do(self, do: Mapping[Any, Any]) -> dict[int, int]:
@@ -286,12 +272,11 @@ class InterventionModel:
         for name, value in given.items():
             k = self._given_latent(name)
             if k is None:
-                out.append(
-                    item_likelihood(self.result, items.index(name), _parse_number(name, value))
-                )
-                continue
-            n_levels = self.result.law.space.levels[k]
-            out.append(indicator(k, _parse_level(names[k], value, n_levels), n_levels))
+                number = _parse_number(name, value)
+                out.append(item_likelihood(self.result, items.index(name), number))
+            else:
+                n_levels = self.result.law.space.levels[k]
+                out.append(indicator(k, _parse_level(names[k], value, n_levels), n_levels))
         return out
 
     def _given_latent(self, name: Any) -> int | None:
@@ -316,15 +301,10 @@ class InterventionModel:
             if k is None or k not in targets:
                 before_evidence.append(factor)
             elif float(value) != targets[k]:
-                raise SettingError(
-                    "contradictory-query",
-                    "{latent} is set to {level} but given as {value}",
-                    advice="leave it out of {setting}",
-                    latent=names[k],
-                    level=targets[k],
-                    value=value,
-                    setting=Setting("given"),
-                )
+                reason = "{latent} is set to {level} but given as {value}"
+                params = {"latent": names[k], "level": targets[k], "value": value}
+                advice = Advice("", "leave it out of {setting}", {"setting": Setting("given")})
+                raise SettingError("contradictory-query", reason, params, advice=advice)
         found = enumerate_parent_sets(self.graph, list(targets), limit=self.limit)
         before = condition_law(self.result.law, before_evidence)
         after = [before]
@@ -335,6 +315,7 @@ class InterventionModel:
         unidentified = (self.find_unidentified(dag, targets, given) for dag in found.dags)
         ruled_out, no_latent, no_item = zip(*unidentified, strict=True)
         sets = range(len(after))
+        items_after = [expected_outcomes(self.outcomes, law) for law in after]
         return WhatIfResult(
             latent_names=names,
             do={names[k]: level for k, level in targets.items()},
@@ -346,9 +327,7 @@ class InterventionModel:
                 for k in range(len(levels))
             ),
             items_before=expected_outcomes(self.outcomes, before),
-            items_after=np.where(
-                no_item, np.nan, [expected_outcomes(self.outcomes, law) for law in after]
-            ),
+            items_after=np.where(no_item, np.nan, items_after),
             shares=found.shares if targets else (1.0,),
             complete=found.complete if targets else True,
             exact=not any(isinstance(law, WeightedSample) for law in [before, *after]),
@@ -382,21 +361,22 @@ def what_if(
     return InterventionModel(as_result(result), graph=graph, limit=limit).query(do, given)
 
 
+def _wrong_type(setting: str, expected: str, value: Any) -> SettingError:
+    params = {"setting": Setting(setting), "expected": expected, "kind": type(value).__name__}
+    return SettingError("wrong-type", "{setting} must be {expected}, got {kind}", params)
+
+
 def _check_mapping(query: Any, setting: str) -> None:
     if not isinstance(query, Mapping):
-        reason = "{setting} must be a mapping such as {{'Z1': 1}}, got {kind}"
-        raise SettingError(
-            "wrong-type", reason, setting=Setting(setting), kind=type(query).__name__
-        )
+        raise _wrong_type(setting, "a mapping such as {'Z1': 1}", query)
 
 
 def _unknown_latent(name: Any, latents: Sequence[str], items: Sequence[str] = ()) -> SettingError:
     return SettingError(
         "unknown-latent",
         "{name!r} is not a latent{nor_item}; the latents are {latents}",
-        name=name,
+        {"name": name, "latents": first_names(latents, 8)},
         nor_item=f", nor one of the {len(items)} items" if items else "",
-        latents=first_names(latents, 8),
     )
 
 
@@ -412,9 +392,8 @@ def _parse_number(name: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise DataError(
-            "not-a-number", "{name}={value!r} must be a number", name=name, value=value
-        ) from None
+        reason = "{name}={value!r} must be a number"
+        raise DataError("not-a-number", reason, name=name, value=value) from None
 
 
 def _parse_level(name: str, value: Any, n_levels: int) -> int:

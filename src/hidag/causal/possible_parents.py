@@ -59,9 +59,8 @@ def enumerate_parent_sets(
     branches = branches[:limit]
     counts = None
     if count_members and _has_few_members(graph):
-        counts = tuple(
-            len(CPDAG(mixed.adjacency()).members(MAX_COUNTED_MEMBERS)) for mixed, _ in branches
-        )
+        parts = (CPDAG(mixed.adjacency()) for mixed, _ in branches)
+        counts = tuple(len(part.members(MAX_COUNTED_MEMBERS)) for part in parts)
     return ParentSets(tuple(DAG(dag, graph.names) for _, dag in branches), counts, complete)
 
 
@@ -84,10 +83,8 @@ def _branches(
     for parents in _cliques(graph, graph.neighbours[target]):
         branch = graph.copy()
         for other in bits(graph.neighbours[target]):
-            if parents >> other & 1:
-                branch.orient(other, target)
-            else:
-                branch.orient(target, other)
+            is_parent = parents >> other & 1
+            branch.orient(*((other, target) if is_parent else (target, other)))
         apply_meek_rules(branch)
         dag = extend_to_dag(branch)
         # Orientations that force a new collider or a cycle belong to no member.

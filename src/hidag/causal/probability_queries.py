@@ -74,10 +74,8 @@ class JointTable:
             table *= factor.table.transpose(order).reshape(shape)
         total = float(table.sum())
         if not total > 0:
-            raise DataError(
-                "impossible-evidence",
-                "the given values have probability zero under the fitted latent distribution",
-            )
+            reason = "the given values have probability zero under the fitted latent distribution"
+            raise DataError("impossible-evidence", reason)
         return cls(table / total)
 
     def marginal(self, variables: Sequence[int]) -> Array:
@@ -106,12 +104,8 @@ class WeightedSample:
             weights *= factor.table[tuple(states[:, v] for v in factor.variables)]
         total = float(weights.sum())
         if not total > 0:
-            raise DataError(
-                "impossible-evidence",
-                "the given values have probability zero in all {n:,} draws from the fitted latent "
-                "distribution",
-                n=len(states),
-            )
+            reason = "the given values have probability zero in all {n:,} draws from the fitted "
+            raise DataError("impossible-evidence", f"{reason}latent distribution", n=len(states))
         return cls(states, weights / total, law.space.levels)
 
     def marginal(self, variables: Sequence[int]) -> Array:
@@ -206,7 +200,7 @@ def edge_strengths(result: FitResult | DCRL) -> dict[tuple[str, str], float]:
     out = {}
     for i, j in np.argwhere(np.triu(fitted.graph.skeleton)).tolist():
         table = law.marginal((i, j))
-        rows, columns = np.arange(table.shape[0]), np.arange(table.shape[1])
+        rows, columns = map(np.arange, table.shape)
         p, q = table.sum(axis=1), table.sum(axis=0)
         covariance = rows @ table @ columns - (rows @ p) * (columns @ q)
         variances = (rows**2 @ p - (rows @ p) ** 2) * (columns**2 @ q - (columns @ q) ** 2)
@@ -351,9 +345,6 @@ def effect_sizes(rows: Sequence[Mapping[str, Any]], result: FitResult) -> list[f
         item if what == MEAN else f"{item} {what}": deviation
         for (item, what), deviation in outcome_standard_deviations(result).items()
     }
-    sizes = []
-    for row in rows:
-        size = float(max(abs(row["low"]), abs(row["high"])))
-        own = deviations.get(row["effect"], 0.0) if row["kind"] == "item" else 0.0
-        sizes.append(standardise_change(size, own))
-    return sizes
+    own = (deviations.get(row["effect"], 0.0) if row["kind"] == "item" else 0.0 for row in rows)
+    sizes = (float(max(abs(row["low"]), abs(row["high"]))) for row in rows)
+    return list(map(standardise_change, sizes, own))

@@ -330,7 +330,7 @@ def classify(
         raise DataError("wrong-length", reason, params)
     answered = nonempty_rows(values)
     found = assign_rows(fitted, values[answered])
-    parts = [*found.probabilities, found.profiles, found.top]
+    parts: list[Any] = [*found.probabilities, found.profiles, found.top]
     if not answered.all():
         empty = assign_rows(fitted, np.full((1, values.shape[1]), np.nan))
         others = (*empty.probabilities, empty.profiles, empty.top)

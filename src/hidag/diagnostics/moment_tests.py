@@ -64,9 +64,9 @@ class ScoredColumns:
             nominal = nominal_item(name)
             x = values[:, j]
             if nominal is not None:
-                for category in nominal.order[:-1]:
-                    columns.append(np.where(np.isnan(x), np.nan, x == category))
-                    finite.append(True)
+                shown = nominal.order[:-1]
+                columns += [np.where(np.isnan(x), np.nan, x == category) for category in shown]
+                finite += [True] * len(shown)
                 continue
             family = family_named(name)
             columns.append(family.to_working(x) if family.is_location_scale else x)
@@ -164,8 +164,7 @@ def _orthonormal_basis(scores: Array, shared: Array | None = None) -> Array:
 class ScoreSpace:
     """The space of the scores of fitted parameters.
 
-    For rows that stand for several identical ones, ``sum_weights`` is the root of their number, and
-    their moments are multiplied by the same root.
+    For rows that stand for several identical ones, moments are multiplied by ``sum_weights``.
     """
 
     basis: Array  # (N, P'), orthonormal
@@ -201,10 +200,9 @@ def chi_square(
 ) -> tuple[float, int]:
     """Return the chi-square statistic for zero means of all columns (N, m), and its degrees.
 
-    Weighted rows bring their moments and scores times the weights. Directions with a share of the
-    largest variance below ``min_variance`` are dropped, and those of which the regression leaves
-    less than ``min_residual`` times the share that it removes by chance, P' / N. NaN and 0 if none
-    remains.
+    Weighted rows bring moments and scores times the weights. Directions with a share of the largest
+    variance below ``min_variance`` are dropped, and those of which the regression leaves less than
+    ``min_residual`` times the share that it removes by chance, P' / N. NaN and 0 if none remains.
     """
     size = np.sqrt((moments**2).sum(axis=0))
     moments = moments[:, size > 0] / size[size > 0]
@@ -234,11 +232,7 @@ class LocalScores:
     def of(
         cls, free: FreeParameters, scores: Array, *, frequency_weights: bool = False
     ) -> LocalScores:
-        """Return the directions of scores (N, P) of a fit's free parameters.
-
-        With ``frequency_weights`` a weight is the number of identical rows that a row stands for;
-        else it is a survey weight.
-        """
+        """Return the directions of scores (N, P); weights are numbers of rows or survey weights."""
         weights, sum_weights = free.data.row_weights, None
         if frequency_weights and free.data.weights is not None:
             sum_weights = np.sqrt(weights)
@@ -274,11 +268,7 @@ def parameter_items(free: FreeParameters) -> IntArray:
 def drop_constant(
     basis: Array, n_effective: float | None = None, sum_weights: Array | None = None
 ) -> Array:
-    """Return an orthonormal basis (N, p) without the direction that is constant over rows, if any.
-
-    ``n_effective`` is the effective number of rows of a mean, N by default. ``sum_weights`` (N,)
-    are factors of the rows in sums.
-    """
+    """Return an orthonormal basis (N, p) without the direction that is constant over rows."""
     sums = basis.sum(axis=0) if sum_weights is None else sum_weights @ basis
     cosines = sums / np.sqrt(len(basis) if n_effective is None else n_effective)
     if cosines @ cosines <= MAX_CONSTANT_COSINE**2:

@@ -138,10 +138,7 @@ def _compare_with_model(
 def _compute_lz(
     result: FitResult, values: Array, moments: DensityMoments, items: NDArray[np.intp]
 ) -> Array:
-    """Return lz of each row, shape (N,); NaN with fewer than two observed items.
-
-    Summed in the order ``items`` (J,), so that lz does not depend on the order of columns.
-    """
+    """Return lz (N,), summed in the order ``items`` (J,); NaN with less than two observed items."""
     parameters, responses = result.parameters, result.responses
     answers = responses.expand(values)
     eta = parameters.predictors(result.classify(values))
@@ -152,9 +149,8 @@ def _compute_lz(
         for r in own:
             given = ~np.isnan(answers[:, r])
             family = family_named(parameters.families[r])
-            total[given] += log_density(
-                family, response_auxiliary(parameters, int(r)), answers[given, r], eta[r, given]
-            )
+            auxiliary = response_auxiliary(parameters, int(r))
+            total[given] += log_density(family, auxiliary, answers[given, r], eta[r, given])
         expected, spread = moments.of(int(j), eta[own])
         mean += seen * expected
         variance += seen * spread
@@ -197,11 +193,7 @@ class MissingPatterns:
         return np.repeat(self.all[self.drawn], self.n_draws, axis=0)
 
     def shares_below(self, found: Array, tables: Sequence[Array]) -> Array:
-        """Return the share of reference rows with a value at most that of each row, (N,).
-
-        ``tables`` are the values of the reference rows of each table; NaN where undefined. The row
-        itself counts as a reference row, so that no share is zero.
-        """
+        """Return the share of reference rows, the row included, with at most its value, (N,)."""
         ends = np.cumsum(self.n_draws)[:-1]
         parts = zip(*(np.split(table, ends) for table in tables), strict=True)
         drawn = [np.sort(one[~np.isnan(one)]) for one in map(np.concatenate, parts)]
@@ -261,16 +253,14 @@ class DensityMoments:
             return _mean_and_variance(np.log(np.maximum(probabilities, 1e-300)), probabilities)
         values = family.possible_values()
         if values is not None:
-            at = np.full(len(values), point[0])
-            logs = log_density(family, own, values, at)
+            logs = log_density(family, own, values, np.full(len(values), point[0]))
             return _mean_and_variance(logs, np.exp(logs))
         closed = family.log_density_moments(float(point[0]), own)
         if closed is not None:
             return closed
-        if family.is_count:
-            counts = _count_probabilities(family, own, float(point[0]))
-            if counts is not None:
-                return _mean_and_variance(np.log(np.maximum(counts, 1e-300)), counts)
+        counts = _count_probabilities(family, own, float(point[0])) if family.is_count else None
+        if counts is not None:
+            return _mean_and_variance(np.log(np.maximum(counts, 1e-300)), counts)
         # A fixed seed, so that expectations do not vary between calls.
         rng = np.random.default_rng(0)
         at = np.full(N_DRAWS, point[0])
@@ -298,8 +288,7 @@ def _count_probabilities(family: Family, own: Array, eta: float) -> Array | None
 def log_density(family: Family, own: Array, x: Array, eta: Array) -> Array:
     """Return the log density of answers (n,) at predictors (n,), without a change of variables.
 
-    For times it is that of their logarithm: the weight of censored times does not depend on the
-    unit.
+    For times that of their logarithm: the weight of censored times does not depend on the unit.
     """
     theta, partition = family.natural(eta, broadcast_auxiliary(family, own))
     columns = add_column_axis(family, family.to_working(x))

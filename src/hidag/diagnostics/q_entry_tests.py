@@ -118,8 +118,7 @@ class QModel:
         enumerated = can_list_states(result)
         terms, support = self.terms_of(q)
         start = result.parameters
-        if enumerated and is_reversed:
-            start = _reverse_items(start)
+        start = _reverse_items(start) if enumerated and is_reversed else start
         start = _initial_parameters(start, terms, support, self.effects)
         data = WorkingData.around(start, result.responses.expand(self.values), self.weights)
         if not enumerated:
@@ -232,10 +231,7 @@ def _make_law(law: LatentLaw, probabilities: Array) -> LatentLaw:
 def _initial_parameters(
     parameters: MeasurementParameters, terms: Terms, support: NDArray[np.bool_], effects: Effects
 ) -> MeasurementParameters:
-    """Return the parameters in other terms, zero for new ones.
-
-    A conjunctive response whose product changes keeps its whole effect.
-    """
+    """Return parameters in other terms, new ones zero; a changed product keeps its whole effect."""
     start = parameters.with_terms(terms)
     loadings = np.where(support, start.loadings, 0.0)
     if effects.conjunctive:
@@ -273,20 +269,16 @@ def screen_entries(model: QModel) -> list[EntryTest]:
     Weights are numbers of identical rows. Conjunctive items have one coefficient whatever their
     latents, so that there is no test without a refit: their statistic is NaN.
     """
-    changes = [
-        (item, latent, other)
-        for item, latent in np.ndindex(*model.q.shape)
-        if (other := flip_entry(model.q, item, latent))[:, latent].any()
-    ]
-    actions = []
-    for item, latent, other in changes:
-        same = model.is_equivalent(other, item)
-        actions.append(NOT_TESTED if same else "add" if other[item, latent] else "drop")
+    changes, actions = [], []
+    for item, latent in np.ndindex(*model.q.shape):
+        other = flip_entry(model.q, item, latent)
+        if other[:, latent].any():
+            same = model.is_equivalent(other, item)
+            changes.append((item, latent, other))
+            actions.append(NOT_TESTED if same else "add" if other[item, latent] else "drop")
     if model.effects.conjunctive:
-        return [
-            EntryTest(item, latent, action, np.nan, 0)
-            for (item, latent, _), action in zip(changes, actions, strict=True)
-        ]
+        pairs = zip(changes, actions, strict=True)
+        return [EntryTest(item, latent, action, np.nan, 0) for (item, latent, _), action in pairs]
     free = FreeParameters.of(model.result, model.values, model.weights)
     scores = row_scores(free)
     channels = {one.response: c for c, one in enumerate(free.channels) if one.kind == "predictor"}
@@ -294,18 +286,14 @@ def screen_entries(model: QModel) -> list[EntryTest]:
     local = LocalScores.of(free, scores, frequency_weights=True)
     spaces = {item: local.of_item(item) for item, _, _ in added}
     new_scores = _new_scores if free.is_listed else _new_network_scores
-    gains = iter(
-        chi_square(spaces[item], part)[0]
-        for (item, _, _), part in zip(added, new_scores(model, free, channels, added), strict=True)
-    )
+    parts = zip(added, new_scores(model, free, channels, added), strict=True)
+    gains = iter(chi_square(spaces[item], part)[0] for (item, _, _), part in parts)
     covariance = _parameter_covariance(free, _root_weighted(scores, model))
     out = []
     for (item, latent, other), action in zip(changes, actions, strict=True):
         degrees = abs(model.n_coefficients(other, item) - model.n_coefficients(model.q, item))
-        value = np.nan
-        if action == "add":
-            value = next(gains)
-        elif action == "drop":
+        value = next(gains) if action == "add" else np.nan
+        if action == "drop":
             value = _wald_statistic(free, covariance, channels, item, latent)
         out.append(EntryTest(item, latent, action, value, degrees))
     return out

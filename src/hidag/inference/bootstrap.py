@@ -114,9 +114,7 @@ def _signature(task: BootstrapTask) -> dict[str, Any]:
     if isinstance(task.settings.get("q_matrix"), np.ndarray):
         settings["q_matrix"] = task.settings["q_matrix"].tolist()
     return {
-        "kind": task.kind,
-        "start": task.start,
-        "seed": task.seed,
+        **{name: getattr(task, name) for name in ("kind", "start", "seed")},
         "table and fit": digest.hexdigest()[:16],
         "settings": settings,
         "hidag": versions_used()["hidag"],
@@ -129,9 +127,8 @@ def _check_signature(file: Path, expected: dict[str, Any]) -> None:
         differing = [name for name in expected if stored[name] != expected[name]]
     except (ValueError, KeyError, TypeError) as error:
         reason = "{file} was not written by a bootstrap, or it is damaged"
-        raise FileError(
-            "invalid-file", reason, advice="choose another folder", file=str(file)
-        ) from error
+        advice = "choose another folder"
+        raise FileError("invalid-file", reason, advice=advice, file=str(file)) from error
     if differing:
         advice = "repeat the former settings to resume it, or choose another folder"
         raise SettingError(
@@ -203,10 +200,8 @@ def bootstrap(  # noqa: PLR0913
         raise invalid_setting("folder", "the path of a folder, or None", folder)
     task = _make_task(fit, X, sample_weight, kind, start, root_seed(random_state))
     store = None if folder is None else RefitStore(Path(folder), task)
-    done: dict[int, Refit | str] = {}
-    if store is not None:
-        stored = ((i, store.read(i)) for i in range(count))
-        done = {i: found for i, found in stored if found is not None}
+    stored = ((i, None if store is None else store.read(i)) for i in range(count))
+    done: dict[int, Refit | str] = {i: found for i, found in stored if found is not None}
 
     def report() -> None:
         if observer is not None:
@@ -237,14 +232,10 @@ def _make_task(
     result = as_result(fit, "bootstrap needs")
     table = _fitted_rows(result, X)
     if start == "fitted" and result.law.space.n_states > CONFIG.network_em.max_listed_states:
-        raise SettingError(
-            "too-many-states",
-            "{start} needs latent states that can be listed, not {number}",
-            advice="use {other}",
-            start=Setting("start", "fitted"),
-            number=result.law.space.n_states_text(),
-            other=Setting("start", "full"),
-        )
+        reason = "{start} needs latent states that can be listed, not {number}"
+        choices = {"start": Setting("start", "fitted"), "other": Setting("start", "full")}
+        number = result.law.space.n_states_text()
+        raise SettingError("too-many-states", reason, choices, advice="use {other}", number=number)
     require_weights(result, sample_weight, "a bootstrap")
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weights is not None and weights.shape != (len(table),):
@@ -257,12 +248,9 @@ def _make_task(
     else:
         settings, absent = refit_settings(result)
         if absent:
-            raise SettingError(
-                "settings-not-stored",
-                "the result does not store {names}, so that the model cannot be refitted",
-                {"names": ", ".join(absent)},
-                advice="pass the fitted DCRL itself",
-            )
+            reason = "the result does not store {names}, so that the model cannot be refitted"
+            names, advice = ", ".join(absent), "pass the fitted DCRL itself"
+            raise SettingError("settings-not-stored", reason, advice=advice, names=names)
     settings |= {
         # Choices made from the whole table are not made again from a resample.
         "n_latents": len(result.latent_names),
@@ -288,18 +276,15 @@ def _fitted_rows(result: FitResult, X: Any) -> NDArray[np.float64]:
         named = labels is not None and labels != list(range(len(labels)))
         other = named and not {str(label) for label in labels or ()} & set(result.item_names)
     if other:
-        raise DataError(
-            "other-items",
-            "bootstrap needs the table that was fitted, but its items have other names",
-        )
+        reason = "bootstrap needs the table that was fitted, but its items have other names"
+        raise DataError("other-items", reason)
     rows = result.rows(X)
     if len(rows) != result.n_samples:
         raise DataError(
             "other-rows",
             "bootstrap needs the table that was fitted, {n_rows} rows and {n_items} items, got "
             "{got_rows} and {got_items}",
-            n_rows=result.n_samples,
-            n_items=len(result.item_names),
+            {"n_rows": result.n_samples, "n_items": len(result.item_names)},
             got_rows=len(rows),
             got_items=rows.shape[1],
         )

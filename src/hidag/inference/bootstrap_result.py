@@ -142,21 +142,17 @@ class BootstrapResult:
     @property
     def adjacent(self) -> Array:
         """Share of refits in which two latents are adjacent, shape (K, K)."""
-        return np.asarray(((self.adjacency | self._transposed) > 0).mean(axis=0))
+        return np.asarray(((self.adjacency | self.adjacency.transpose(0, 2, 1)) > 0).mean(axis=0))
 
     @property
     def directed(self) -> Array:
         """Share of refits with an edge from the row's to the column's latent, shape (K, K)."""
-        return np.asarray(((self.adjacency & ~self._transposed) > 0).mean(axis=0))
+        return np.asarray(((self.adjacency & ~self.adjacency.transpose(0, 2, 1)) > 0).mean(axis=0))
 
     @property
     def undirected(self) -> Array:
         """Share of refits with an undirected edge, shape (K, K)."""
-        return np.asarray(((self.adjacency & self._transposed) > 0).mean(axis=0))
-
-    @property
-    def _transposed(self) -> NDArray[np.int8]:
-        return self.adjacency.transpose(0, 2, 1)
+        return np.asarray(((self.adjacency & self.adjacency.transpose(0, 2, 1)) > 0).mean(axis=0))
 
     @property
     def q_probability(self) -> Array:
@@ -174,9 +170,8 @@ class BootstrapResult:
         Raises SettingError for another fit than the first, and if the laws were not stored.
         """
         if fit.item_names != self.item_names or fit.latent_names != self.latent_names:
-            raise SettingError(
-                "other-fit", "replicates need the fit that was bootstrapped, this is another one"
-            )
+            reason = "replicates need the fit that was bootstrapped, this is another one"
+            raise SettingError("other-fit", reason)
         if not self.joint.shape[1] and not self.edges.size:
             raise SettingError(
                 "law-not-stored",
@@ -340,22 +335,18 @@ class BootstrapResult:
             for name, value in header.items()
             if name in known
         }
-        first = {}
-        for name, array in arrays.items():
-            if name.startswith(_OF_FIT):
-                first[name.removeprefix(_OF_FIT)] = array
-            else:
-                array.setflags(write=False)
-                values[name] = array
-        return cls(**values, fitted=Refit.of(first))
+        first = {name: array for name, array in arrays.items() if name.startswith(_OF_FIT)}
+        for name in arrays.keys() - first.keys():
+            arrays[name].setflags(write=False)
+            values[name] = arrays[name]
+        fitted = Refit.of({name.removeprefix(_OF_FIT): one for name, one in first.items()})
+        return cls(**values, fitted=fitted)
 
 
 def unidentified_notes(found: BootstrapResult) -> list[str]:
     """Return a note on the coefficients without intervals; empty if there are none."""
     terms = ("intercept", *found.term_names)
     names = [f"{found.response_names[r]}: {terms[t]}" for r, t in np.argwhere(found.in_sum)]
-    note = (
-        f"no interval for {plural(len(names), 'parameter')} of which prerequisites leave only sums "
-        f"identified: {first_names(names)}"
-    )
-    return [note] if names else []
+    number = plural(len(names), "parameter")
+    note = f"no interval for {number} of which prerequisites leave only sums identified"
+    return [f"{note}: {first_names(names)}"] if names else []

@@ -23,27 +23,24 @@ def percentile_interval(values: ArrayLike, level: float = LEVEL) -> tuple[Array,
 
     The p-th percentile of B replicates is the order statistic of rank p (B + 1), interpolated
     linearly (numpy's "weibull"): the truth, if exchangeable with the replicates, falls into each of
-    the B + 1 gaps with the same probability, so that the coverage is nominal for any B. The default
-    method of numpy loses 2 / (B + 1) of it. With fewer than `required_replicates` the ends are the
-    smallest and largest replicate.
+    the B + 1 gaps with the same probability, so that coverage is nominal for any B. With fewer than
+    `required_replicates` the ends are the smallest and largest replicate.
     """
     tail = (1.0 - check_level(level)) / 2.0
-    low, high = np.quantile(
-        np.asarray(values, dtype=np.float64), (tail, 1.0 - tail), axis=0, method="weibull"
-    )
+    numbers = np.asarray(values, dtype=np.float64)
+    low, high = np.quantile(numbers, (tail, 1.0 - tail), axis=0, method="weibull")
     return np.asarray(low), np.asarray(high)
 
 
 def range_interval(lows: ArrayLike, highs: ArrayLike, level: float = LEVEL) -> tuple[Array, Array]:
     """Return intervals for a partially identified number from its range in each replicate (B, ...).
 
-    The interval should cover the number wherever it is in its range. With half of the error
-    probability at each end, coverage would be too high: a number at one end of a wide range is
-    hardly ever missed at the other end (Imbens and Manski 2004). So the tail probability of each
-    end is the largest, between half of the error probability and all of it, for which neither the
-    lower nor the upper ends of the replicates lie outside more often than the error probability.
-    Half gives percentile intervals. Shares are counted as in :func:`percentile_interval`; a value
-    exactly at an end, such as an effect of zero, is covered. NaN if some replicate has no range.
+    They should cover the number wherever it is in its range. With half of the error probability at
+    each end, coverage would be too high: a number at one end of a wide range is hardly ever missed
+    at the other end (Imbens and Manski 2004). So the tail probability of each end is the largest,
+    between half of the error probability and all of it, for which neither the lower nor the upper
+    ends of the replicates lie outside more often than the error probability. A value exactly at an
+    end, such as an effect of zero, is covered. NaN if some replicate has no range.
     """
     error = 1.0 - check_level(level)
     ends = np.stack([np.asarray(lows, dtype=np.float64), np.asarray(highs, dtype=np.float64)])
@@ -57,9 +54,8 @@ def range_interval(lows: ArrayLike, highs: ArrayLike, level: float = LEVEL) -> t
 
     def covers(tail: Array) -> NDArray[np.bool_]:
         low, high = interval(tail)
-        outside = [
-            _share_below(one, low) + _share_below(-one[::-1], -high) for one in (below, above)
-        ]
+        both = (below, above)
+        outside = [_share_below(one, low) + _share_below(-one[::-1], -high) for one in both]
         return np.asarray(np.maximum(*outside) <= error)
 
     upper = np.full(below.shape[1:], error)

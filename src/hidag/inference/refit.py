@@ -60,7 +60,7 @@ def is_storable(law: LatentLaw) -> bool:
 def network_arrays(law: LatentLaw) -> tuple[NDArray[np.int8], Array]:
     """Return parents (K, K) and concatenated tables of a network; empty if the joint is stored.
 
-    Tables are over their parents in increasing order; rows of ``edges`` are parents of columns.
+    Rows of the first are parents of columns; tables are over their parents in increasing order.
     """
     if not isinstance(law, NetworkLaw) or law.space.n_states <= MAX_JOINT_STATES:
         return np.zeros((0, 0), dtype=np.int8), np.zeros(0)
@@ -134,10 +134,7 @@ class Refit:
 
 
 def stack_refits(refits: Sequence[Refit], terms: Terms) -> dict[str, NDArray[Any]]:
-    """Return the fields of refits by name, read-only, with a first axis over the refits.
-
-    Loadings are on ``terms``. Networks are padded with NaN, and empty if some refit has none.
-    """
+    """Return the fields of refits on ``terms``, first axis over refits; networks are NaN-padded."""
     found = [one.on(terms).arrays() for one in refits]
     same_shape = [name for name in found[0] if name not in ("asked", "edges", "cells")]
     out = {name: np.stack([one[name] for one in found]) for name in same_shape}
@@ -193,9 +190,8 @@ def match_refit(refit: Parts, fit: FitResult) -> Matching:
         allowed = _exchangeable(knowledge, fit.latent_names)
     matching = match_latents(refit, fit, allowed=allowed)
     if tuple(refit.levels[k] for k in matching.permutation) != fit.terms.levels:
-        raise DataError(
-            "different-levels", "latents with different numbers of levels measure the same items"
-        )
+        reason = "latents with different numbers of levels measure the same items"
+        raise DataError("different-levels", reason)
     if knowledge is None:
         return matching
     # Prerequisites determine the polarity of their latents.
@@ -233,8 +229,7 @@ def _initial_values(fit: FitResult) -> tuple[MeasurementParameters, Array]:
 class MatchedKnowledge:
     """Knowledge about the latents of a fit, applied to a refit with another order of latents.
 
-    If Q is estimated, latents have no names before the end of Stage I. They are then matched to
-    those of the fit; knowledge and final alignment follow this ``matching``.
+    If Q is estimated, latents are matched at the end of Stage I; the final alignment follows it.
     """
 
     def __init__(self, fit: FitResult, knowledge: Knowledge) -> None:
@@ -247,10 +242,8 @@ class MatchedKnowledge:
         fit, items = self.fit, measured.parameters
         q = np.asarray(fit.responses.any_response(items.support), dtype=np.int8)
         questions = fit.responses.questions
-        parts = Parts(
-            q, items.intercept, items.loadings, measured.law, None, items.terms, questions
-        )
-        self.matching = match_refit(parts, fit)
+        own = (q, items.intercept, items.loadings, measured.law, None, items.terms)
+        self.matching = match_refit(Parts(*own, questions), fit)
         position = np.argsort(self.matching.permutation)
         return self.knowledge.reindex(fit.latent_names, position.tolist())
 
@@ -269,10 +262,7 @@ class BootstrapTask:
 
 
 def run_resample(task: BootstrapTask, index: int) -> tuple[int, Refit | str]:
-    """Return the index of a resample and its refit, or the reason why it could not be fitted.
-
-    The outcome depends on the seed and the index only, not on the process.
-    """
+    """Return an index and its refit, or why it failed; depends on seed and index only."""
     rng = np.random.default_rng(np.random.SeedSequence(task.seed, spawn_key=(index,)))
     values, weights, n_rows = task.values, task.weights, len(task.values)
     if task.kind == "nonparametric":
@@ -285,10 +275,8 @@ def run_resample(task: BootstrapTask, index: int) -> tuple[int, Refit | str]:
     start = None if task.start == "full" else _initial_values(task.fit)
     model = DCRL(**task.settings)._start_from(start)
     model.set_params(random_state=int(rng.integers(1 << 62)))
-    given = task.settings.get("knowledge")
-    knowledge = None
-    if given is not None and task.fit.q_given is None:
-        knowledge = MatchedKnowledge(task.fit, given)
+    given = None if task.fit.q_given is not None else task.settings.get("knowledge")
+    knowledge = None if given is None else MatchedKnowledge(task.fit, given)
     model._map_knowledge = knowledge
     with warnings.catch_warnings():
         # Refits would repeat the warnings of the first fit; those not converged are counted.

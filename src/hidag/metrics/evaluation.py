@@ -154,11 +154,9 @@ class Evaluation:
             f"Z{k + 1}: " + ("none" if e < 0 else f"{e + 1}{' flipped' if flip else ''}")
             for k, (e, flip) in enumerate(zip(self.permutation, self.flips, strict=True))
         )
-        lines = []
-        if self.graph is None:
-            lines.append(f"wrong entries of Q      {self.shd_q} (no graph was given)")
-        else:
-            lines += [
+        lines = [f"wrong entries of Q      {self.shd_q} (no graph was given)"]
+        if self.graph is not None:
+            lines = [
                 f"SHD                     {self.shd} ({self.shd_graph} latent pairs, "
                 f"{self.shd_q} entries of Q)",
                 f"latent pairs            {self.graph.n_missing} missing, {self.graph.n_extra} "
@@ -204,10 +202,8 @@ def evaluate(estimate: object, truth: object) -> Evaluation:
     shd_q = int((q_ours != q_true).sum())
     graph = None
     if moved.graph is not None and true.graph is not None:
-        graph = evaluate_graph(
-            _columns(_columns(moved.graph, filled).T, filled).T,
-            np.pad(true.graph, (0, len(order) - true.n_latents)),
-        )
+        padded = np.pad(true.graph, (0, len(order) - true.n_latents))
+        graph = evaluate_graph(_columns(_columns(moved.graph, filled).T, filled).T, padded)
     comparable = moved.questions == true.questions
     return Evaluation(
         matching.permutation,
@@ -235,11 +231,9 @@ def _rmse_loadings(moved: Parts, true: Parts, filled: NDArray[np.bool_]) -> floa
         union = Terms(true.levels, tuple(sorted(pairs)))
         a, b = moved.terms.rewritten(ours, union), true.terms.rewritten(theirs, union)
         return _rmse(a, b if moved.ruled_out is None else _nearest(b, a, union, moved.ruled_out))
+    strengths = _columns(moved.terms.strengths(ours), filled)
     in_truth = np.arange(len(filled)) < true.n_latents
-    return _rmse(
-        _columns(moved.terms.strengths(ours), filled),
-        _columns(true.terms.strengths(theirs), in_truth),
-    )
+    return _rmse(strengths, _columns(true.terms.strengths(theirs), in_truth))
 
 
 def _nearest(loadings: Array, to: Array, terms: Terms, ruled_out: NDArray[np.bool_]) -> Array:

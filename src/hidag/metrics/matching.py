@@ -73,9 +73,8 @@ class Parts:
     def __post_init__(self) -> None:
         q = np.asarray(self.q_matrix)
         if q.ndim != 2 or not np.isin(q, (0, 1)).all():
-            raise DataError(
-                "invalid-q-matrix", "q_matrix must be a two-dimensional array of 0 and 1"
-            )
+            reason = "q_matrix must be a two-dimensional array of 0 and 1"
+            raise DataError("invalid-q-matrix", reason)
         object.__setattr__(self, "q_matrix", q.astype(np.int8))
         n_items, n_latents = q.shape
         if self.law is not None:
@@ -96,9 +95,8 @@ class Parts:
             fields[name] = np.asarray(values, dtype=np.float64)
             if fields[name].shape != shape:
                 reason = "{name} must have shape {shape}, got {got}"
-                raise DataError(
-                    "wrong-shape", reason, name=name, shape=shape, got=fields[name].shape
-                )
+                params = {"name": name, "shape": shape, "got": fields[name].shape}
+                raise DataError("wrong-shape", reason, params)
         if self.graph is not None:
             fields["graph"] = cpdag_adjacency(self.graph)
             self._check_latents("graph", len(fields["graph"]))
@@ -108,9 +106,8 @@ class Parts:
     def _check_latents(self, part: str, n_latents: int) -> None:
         if n_latents != self.n_latents:
             reason = "q_matrix has {n_columns} columns, but the {part} has {n_latents} latents"
-            raise DataError(
-                "size-mismatch", reason, n_columns=self.n_latents, part=part, n_latents=n_latents
-            )
+            sizes = {"n_columns": self.n_latents, "n_latents": n_latents}
+            raise DataError("size-mismatch", reason, sizes, part=part)
 
     @classmethod
     def of(cls, model: object) -> Parts:
@@ -129,12 +126,8 @@ class Parts:
                 kind=type(model).__name__,
             )
         result = getattr(model, "result_", model)
-        responses = getattr(result, "responses", None)
-        return cls(
-            **found,
-            questions=None if responses is None else responses.questions,
-            ruled_out=getattr(result, "ruled_out", None),
-        )
+        questions = getattr(getattr(result, "responses", None), "questions", None)
+        return cls(**found, questions=questions, ruled_out=getattr(result, "ruled_out", None))
 
     @property
     def n_latents(self) -> int:
@@ -200,23 +193,13 @@ class Parts:
         return replace(self, questions=tuple(questions), **chosen)
 
 
-def select_common_questions(one: Parts, other: Parts) -> tuple[Parts, Parts]:
-    """Return two models with the rows of coefficients that have the same meaning in both."""
-    if one.questions == other.questions:
-        return one, other
-    theirs = set(other.questions)
-    common = [question for question in one.questions if question in theirs]
-    return one._select_questions(common), other._select_questions(common)
-
-
 def cpdag_adjacency(graph: Any) -> NDArray[np.int8]:
     """Return the adjacency matrix of a CPDAG, of the CPDAG of a DAG, or a given matrix."""
     complete = graph.to_cpdag() if hasattr(graph, "to_cpdag") else graph
     out = np.asarray(getattr(complete, "adjacency", complete))
     if out.ndim != 2 or out.shape[0] != out.shape[1] or not np.isin(out, (0, 1)).all():
-        raise DataError(
-            "invalid-graph", "a graph must be a CPDAG, a DAG or a square array of 0 and 1"
-        )
+        reason = "a graph must be a CPDAG, a DAG or a square array of 0 and 1"
+        raise DataError("invalid-graph", reason)
     return out.astype(np.int8)
 
 
@@ -224,11 +207,10 @@ def relabel_law(law: LatentLaw, order: NDArray[np.int64], flips: NDArray[np.bool
     """Return the law with latent ``order[k]`` at position k, levels reversed if ``flips[k]``."""
     sizes = law.space.levels
     if isinstance(law, NetworkLaw):
-        levels = [
-            np.arange(sizes[k])[::-1] if flip else np.arange(sizes[k])
-            for k, flip in zip(order, flips, strict=True)
-        ]
-        return law.relabelled(order, levels)
+        pairs = zip(order, flips, strict=True)
+        return law.relabelled(
+            order, [np.arange(sizes[k])[:: -1 if flip else 1] for k, flip in pairs]
+        )
     table = _relabel_table(law.probabilities, sizes, order, flips)
     return SaturatedLaw(StateSpace(tuple(sizes[k] for k in order)), table)
 
@@ -284,12 +266,16 @@ def match_latents(
     allowed : ndarray of bool, shape (K true, K estimated), optional
         Pairs that may be matched; others are matched only if no complete matching avoids them.
     """
-    ours, true = select_common_questions(Parts.of(estimate), Parts.of(truth))
+    ours, true = Parts.of(estimate), Parts.of(truth)
+    if ours.questions != true.questions:
+        # The rows of coefficients that have the same meaning in both.
+        theirs = set(true.questions)
+        common = [question for question in ours.questions if question in theirs]
+        ours, true = ours._select_questions(common), true._select_questions(common)
     if len(ours.q_matrix) != len(true.q_matrix):
         reason = "estimate and truth must have the same items, got {n_estimated} and {n_true}"
-        raise DataError(
-            "different-items", reason, n_estimated=len(ours.q_matrix), n_true=len(true.q_matrix)
-        )
+        sizes = {"n_estimated": len(ours.q_matrix), "n_true": len(true.q_matrix)}
+        raise DataError("different-items", reason, sizes)
     agreement = _agreement(ours, true)
     if allowed is not None:
         # One pair that is not allowed costs more than agreement in all of Q gains.
@@ -308,20 +294,15 @@ def match_latents(
     flips[matched] = direction[np.flatnonzero(matched), permutation[matched]] < 0
     if ours.n_latents == true.n_latents:
         permutation, flips = _break_ties(ours, true, agreement, direction, permutation, flips)
-    taken = set(permutation.tolist())
-    return Matching(
-        permutation=tuple(int(k) for k in permutation),
-        flips=tuple(bool(flip) for flip in flips),
-        extra=tuple(k for k in range(ours.n_latents) if k not in taken),
-    )
+    extra = sorted(set(range(ours.n_latents)) - set(permutation.tolist()))
+    return Matching(tuple(permutation.tolist()), tuple(flips.tolist()), tuple(extra))
 
 
 def _agreement(ours: Parts, true: Parts) -> NDArray[np.float64]:
     """Return the agreement of true (rows) and estimated latents (columns), zero-padded square."""
     size = max(ours.n_latents, true.n_latents)
     out = np.zeros((size, size))
-    same_levels = np.array(true.levels)[:, None] == np.array(ours.levels)[None, :]
-    share = SAME_LEVELS * same_levels
+    share = SAME_LEVELS * (np.array(true.levels)[:, None] == np.array(ours.levels))
     a, b = true.strengths, ours.strengths
     if a is not None and b is not None:
         norm_a, norm_b = (a**2).sum(axis=0)[:, None], (b**2).sum(axis=0)[None, :]
@@ -358,7 +339,7 @@ def _moves(
 ) -> list[tuple[Order, Flips]]:
     """Return the matchings that differ at latents i and j only, with the same agreement."""
     out = []
-    places = [i, j] if i != j else [i]
+    places = sorted({i, j})
     for exchange in (False, True) if i != j else (False,):
         order = permutation.copy()
         if exchange:
@@ -367,10 +348,8 @@ def _moves(
             if agreement[i, order[i]] + agreement[j, order[j]] < before - TIE:
                 continue
         # Loadings determine the flip unless their direction is undefined.
-        choices = [
-            (direction[k, order[k]] < 0,) if direction[k, order[k]] != 0 else (False, True)
-            for k in places
-        ]
+        signs = [direction[k, order[k]] for k in places]
+        choices = [(sign < 0,) if sign else (False, True) for sign in signs]
         for flip in product(*choices):
             flipped = flips.copy()
             flipped[places] = flip
