@@ -234,7 +234,13 @@ def _fit_selected(
     selected = items.terms.support(items.support)
     own = problem.allowed.copy()
     own[:, 1:] *= selected
-    fixed = replace(problem, allowed=own, penalty=NO_SPARSITY, adapt=False)
+    fixed = replace(
+        problem,
+        allowed=own,
+        penalty=NO_SPARSITY,
+        adapt=False,
+        schedule=problem.tolerating(0.1),
+    )
     here = replace(first, estimate=network.estimate, parents=network.parents)
     found = with_level_moves(structural_em(fixed, here), here, fixed)
     cost = total_penalty(
