@@ -275,6 +275,10 @@ class LevelsConfig:
     # parts of a split level from their mean, in mean steps between levels.
     steps_of_move: int = 20
     split_reach: float = 0.5
+    # Share of the variance of an item's predictor that may stay unexplained when a loading leaves
+    # after a shift of levels, and the number of shifts tried.
+    shift_residual: float = 0.05
+    max_shifts: int = 3
 
 
 @dataclass(frozen=True)

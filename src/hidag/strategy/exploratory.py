@@ -35,7 +35,7 @@ from hidag.latent.laws import SaturatedLaw, factorise_counts
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY
 from hidag.strategy.moves.basin_hopping import hop_between_optima
-from hidag.strategy.moves.level_moves import with_level_moves
+from hidag.strategy.moves.level_moves import shift_levels, with_level_moves
 from hidag.strategy.moves.recombination import (
     converge_and_recombine,
     loading_similarity,
@@ -88,8 +88,8 @@ def estimate_exploratory(problem: SearchProblem, start: StartPoint | None = None
     if several_optima:
         chosen = hop_between_optima(ends, monotone, observers[best])
         chosen = try_splits(chosen, monotone, observers[best])
-    if start is None and problem.levels_unassigned:
-        chosen = _exchange_levels(chosen, monotone, observers[best])
+    if start is None and max(problem.space.levels) > 2:
+        chosen = _improve_levels(chosen, monotone, observers[best])
     network = _fit_selected(watched, structural_em(watched, chosen), chosen)
     records = tuple(
         StartRecord.of(
@@ -202,24 +202,39 @@ def graph_first(problem: SearchProblem, point: StartPoint, observer: Observer) -
     return initial_structure_step(rough, independent, n_steps=1)
 
 
-def _exchange_levels(now: Candidate, problem: SearchProblem, observer: Observer) -> Candidate:
-    """Return the candidate after exchanges of levels between latents that raise the criterion."""
+def _improve_levels(now: Candidate, problem: SearchProblem, observer: Observer) -> Candidate:
+    """Return the candidate after exchanges and shifts of levels that raise the criterion."""
     rough = replace(problem, schedule=problem.tolerating(ROUGH_TOLERANCE), observer=observer)
     brief = replace(problem, schedule=problem.tolerating(BRIEF_TOLERANCE), observer=None)
 
+    def restructure(items: MeasurementParameters, law: Array) -> Candidate:
+        saturated = run_em(brief, items, law)
+        return initial_structure_step(rough, saturated, n_steps=max(saturated.n_iter, 1))
+
     def refit(items: MeasurementParameters) -> Candidate:
         warm = fit_own_support(replace(rough, observer=None), items)
-        saturated = run_em(brief, warm.parameters, warm.probabilities)
-        return initial_structure_step(rough, saturated, n_steps=max(saturated.n_iter, 1))
+        return restructure(warm.parameters, warm.probabilities)
 
     def finish(one: Candidate) -> Candidate:
         return run_to_convergence(one, problem, observer)
 
     # All are compared on the same rows and after the same steps.
     here = now if now.data is problem.data else finish(now)
-    found = with_better_levels(
-        here, lambda one: one.estimate.parameters, lambda one: one.criterion, refit, finish
-    )
+    found = here
+    if problem.levels_unassigned:
+        found = with_better_levels(
+            here, lambda one: one.estimate.parameters, lambda one: one.criterion, refit, finish
+        )
+    for _ in range(CONFIG.levels.max_rounds):
+        at = found.estimate
+        shifts = shift_levels(
+            at.parameters, at.probabilities, problem.space, problem.basis.features
+        )
+        tried = [finish(restructure(*move)) for move in shifts[: CONFIG.levels.max_shifts]]
+        best = max(tried, key=lambda one: one.criterion, default=found)
+        if best.criterion <= found.criterion + CONFIG.levels.min_gain:
+            break
+        found = best
     return now if found is here else found
 
 

@@ -1,8 +1,12 @@
-"""Split and merge moves for the levels of a latent with more than two of them.
+"""Moves that change the meaning of the levels of a latent with more than two of them.
 
 EM rarely moves a level across another one: two of three levels may stand for the same part of the
-population while the third stands for two parts. A move merges two neighbouring levels of a latent
-and splits another one, and is kept if EM from there reaches a higher objective.
+population while the third stands for two parts. A split and merge move merges two neighbouring
+levels of a latent and splits another one.
+
+Levels may also be shifted where another latent is high: the fit finds Z2 - Z1 instead of Z2, and
+items of Z2 load on Z1 too. A shift move undoes this; it is only tried if items then need fewer
+loadings, so that it costs nothing where levels are right.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +23,7 @@ from hidag.config import CONFIG
 from hidag.em.em import append_run, run_em
 from hidag.initialization.start_points import spread_law
 from hidag.latent.laws import factorise_counts
+from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters, order_all_levels
 from hidag.strategy.problem import NetworkEstimate, SearchProblem
 from hidag.strategy.structural_em import Candidate, structural_em
@@ -108,3 +114,67 @@ def with_level_moves(
         moved = append_run(append_run(now, ahead), found)
         network = structural_em(problem, replace(first, estimate=moved, parents=network.parents))
     return network
+
+
+def shift_levels(
+    items: MeasurementParameters, law: Array, space: StateSpace, features: Array
+) -> list[tuple[MeasurementParameters, Array]]:
+    """Return items and laws (S,) with shifted levels that need fewer loadings, the fewest first.
+
+    Parameters
+    ----------
+    items : MeasurementParameters
+        With main effects only.
+    law : ndarray, shape (S,)
+    space : StateSpace
+    features : ndarray, shape (S, T)
+        Values of the terms in all joint states.
+    """
+    orders = order_all_levels(items)
+    items = items.relevelled(orders)
+    cube = law.reshape(space.levels)[np.ix_(*orders)]
+    law = np.ascontiguousarray(cube).ravel() / cube.sum()
+    states, support = space.states(), items.support
+    values = items.predictors(states)
+    found = []
+    for b, a in product(range(space.n_latents), repeat=2):
+        if a == b or space.levels[b] == 2 or not (support[:, a] & support[:, b]).any():
+            continue
+        for level, step in product(range(1, space.levels[a]), (-1, 1)):
+            shifted = states.copy()
+            shifted[:, b] += step * (states[:, a] >= level)
+            shifted[:, b] = np.clip(shifted[:, b], 0, space.levels[b] - 1)
+            place = space.number(shifted)
+            fewer = _sparse_effects(items, values, law, features[place], (a, b))
+            gain = int(support.sum() - fewer.support.sum())
+            if gain > 0 and fewer.in_range().all():
+                moved = np.bincount(place, law, minlength=space.n_states)
+                found.append((gain, (fewer, spread_law(moved))))
+    found.sort(key=lambda one: -one[0])
+    return [move for _, move in found]
+
+
+def _sparse_effects(
+    items: MeasurementParameters, values: Array, law: Array, features: Array, pair: tuple[int, int]
+) -> MeasurementParameters:
+    """Return items whose effects on shifted levels reproduce their predictors, shape (J, S).
+
+    Of both latents of the pair, an item keeps those that it needs.
+    """
+    main, weight = items.terms.main_latents, np.sqrt(law)[:, None]
+    out = np.hstack([items.intercept[:, None], items.loadings])
+    for j, own in enumerate(items.support):
+        if not own[list(pair)].any():
+            continue
+        others = [int(k) for k in np.flatnonzero(own) if k not in pair]
+        target = weight[:, 0] * values[j]
+        total = law @ (values[j] - law @ values[j]) ** 2
+        for kept in ((pair[1],), (pair[0],), pair):
+            columns = np.flatnonzero(np.isin(main, [*others, *kept]))
+            design = weight * np.hstack([np.ones((len(law), 1)), features[:, columns]])
+            effects = np.linalg.lstsq(design, target, rcond=1e-9)[0]
+            if ((target - design @ effects) ** 2).sum() <= CONFIG.levels.shift_residual * total:
+                break
+        out[j] = 0.0
+        out[j, [0, *(columns + 1)]] = effects
+    return replace(items, intercept=out[:, 0], loadings=out[:, 1:])
