@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from hidag.em.design_data import WorkingData
 from hidag.em.e_step import run_law_e_step
-from hidag.em.em import Estimate, LawEStep, append_run, run_em, update_law_unconstrained
+from hidag.em.em import (
+    Estimate,
+    LawEStep,
+    append_run,
+    fit_law,
+    run_em,
+    update_law_unconstrained,
+)
 from hidag.em.information import information_ratio
 from hidag.em.support import select_support
 from hidag.latent.laws import (
@@ -32,6 +39,8 @@ OCCUPIED = 0.5
 MAX_ROUNDS = 4
 #: Unconstrained updates of the law before the graph is learned from it.
 UNCONSTRAINED_UPDATES = 4
+#: EM steps of the law without an edge, and the gain of a step at which they end.
+EDGE_STEPS, EDGE_TOLERANCE = 20, 0.1
 #: Each of them is as long as two EM steps.
 UNCONSTRAINED_STEPS = 2 * UNCONSTRAINED_UPDATES
 
@@ -102,6 +111,46 @@ def initial_structure_step(
     return Candidate(saturated, both, parents, problem.data, float(found.objective - complexity))
 
 
+def _without_needless_edges(
+    problem: SearchProblem, estimate: Estimate, parents: Parents
+) -> Parents:
+    """Return the graph without edges whose removal raises the criterion, items fixed.
+
+    Counts expected under an edge confirm it. Graphs of binary latents are compared by the observed
+    data's likelihood while they are learned; with more levels this is where it is done.
+    """
+    space, data = problem.space, problem.data
+    if max(space.levels) == 2:
+        return parents
+    e_step = LawEStep(
+        estimate.parameters, data, np.ascontiguousarray(problem.basis.features), problem.n_threads
+    )
+
+    def criterion(graph: Parents, law: Array, log_likelihood: float) -> float:
+        fitted = replace(estimate, probabilities=law)
+        return log_likelihood - law_complexity(fitted, graph, space, data.n_counted)
+
+    best = criterion(parents, estimate.probabilities, estimate.log_likelihood)
+    while True:
+        found: list[tuple[float, Parents]] = []
+        for k, causes in enumerate(parents):
+            for a in causes:
+                fewer = (*parents[:k], tuple(c for c in causes if c != a), *parents[k + 1 :])
+                law_step = partial(factorise_counts, parents=fewer, space=space)
+                law, value = fit_law(
+                    e_step.run,
+                    law_step(estimate.probabilities),
+                    law_step,
+                    tolerance=EDGE_TOLERANCE,
+                    max_steps=EDGE_STEPS,
+                )
+                found.append((criterion(fewer, law, value), fewer))
+        top = max(found, default=(-np.inf, parents), key=lambda one: one[0])
+        if top[0] <= best:
+            return parents
+        best, parents = top
+
+
 def structural_em(
     problem: SearchProblem,
     first: Candidate,
@@ -145,6 +194,12 @@ def structural_em(
             current = replace(problem, penalty=penalty)
             chosen, penalty = select_support(current, chosen, law_step=law_step)
         estimate = append_run(estimate, chosen)
+        fewer = _without_needless_edges(current, estimate, parents)
+        if fewer != parents:
+            parents, law_step = fewer, partial(factorise_counts, parents=fewer, space=space)
+            law = law_step(estimate.probabilities)
+            refitted = run_em(current, estimate.parameters, law, law_step=law_step)
+            estimate = append_run(estimate, refitted)
         # Counts expected under a network law confirm its graph: unconstrained updates let other
         # dependence appear.
         so_far = SaturatedLaw(space, estimate.probabilities / estimate.probabilities.sum())
