@@ -324,6 +324,23 @@ class ConfirmatoryConfig:
     # Ends that are run to convergence; objectives this close are the same maximum.
     n_finalists: int = 4
     same_objective: float = 0.01
+    # Multiplications of all starts' E-steps together per EM step, unless the user sets n_starts.
+    work_for_starts: float = 3e8
+    fewest_starts: int = 4
+    most_starts: int = 100
+    # A sub-model gets this fraction of the starts of the model itself.
+    submodel_share: int = 12
+    # Length and tolerance of the short runs, and tolerance of the final run, relative to the
+    # schedule.
+    short_steps: int = 30
+    short_tolerance: float = 3.0
+    final_tolerance: float = 0.01
+    # Models with interactions converge slowly near the boundary: their final run is finer and
+    # longer.
+    interaction_tolerance: float = 1e-4
+    interaction_steps: int = 10
+    # Objectives this close to the best, per row, count as the same optimum.
+    same_optimum: float = 1e-3
 
 
 @dataclass(frozen=True)
@@ -358,15 +375,22 @@ class SelectionConfig:
 
 @dataclass(frozen=True)
 class InteractionConfig:
-    """Selection of interactions by ``effects="auto"`` (benchmarks/interactions.py)."""
+    """Interactions (``hidag.strategy.interactions``; benchmarks/interactions.py)."""
 
     # Familywise level of the score tests of products of two latents of an item: as rare as false
     # interactions may be, before BIC is asked.
     level: float = 0.005
-    # Rounds of tests and refits with a given Q: later ones rarely add an interaction.
+    # Rounds of tests and refits with a given Q, and times that items' latents may change under
+    # interactions: later rounds rarely change anything.
     max_rounds: int = 3
     # Tolerance of these refits, relative to the schedule.
     tolerance: float = 0.01
+    # Starts with interactions, unless the user sets n_starts, and the rows on which they compete.
+    starts_with_interactions: int = 6
+    rows_for_starts: int = 4000
+    # Tolerance and length of the final run of conjunctive items, relative to the schedule.
+    final_tolerance: float = 1e-6
+    final_steps: int = 10
 
 
 @dataclass(frozen=True)
@@ -395,6 +419,239 @@ class FitWarningConfig:
     min_variance_ratio: float = 1.2
 
 
+@dataclass(frozen=True)
+class ExploratoryConfig:
+    """Search with an unknown Q (``hidag.strategy.exploratory``)."""
+
+    # Candidates are first fitted to a sample of this many rows.
+    rows_for_first_steps: int = 2500
+    # Rows for candidates of weakly informative items, whose graph is learned first.
+    rows_for_weak_items: int = 10_000
+    # EM steps under independent latents before that graph is learned.
+    steps_under_independence: int = 15
+    # Tolerances of preparatory EM runs, as multiples of the final one.
+    brief_tolerance: float = 200.0
+    rough_tolerance: float = 30.0
+    # Two starts agree if matched latents' loadings have at least this cosine.
+    same_directions: float = 0.92
+    # Number of starts when the first two do not agree.
+    starts_on_disagreement: int = 8
+    # Objectives this close to the best, per row, count as the same optimum.
+    same_optimum: float = 1e-3
+
+
+@dataclass(frozen=True)
+class StructuralEMConfig:
+    """Structural EM (``hidag.strategy.structural_em``)."""
+
+    # A state with a smaller expected count is not a parameter of a saturated law.
+    occupied: float = 0.5
+    # Times that the graph is learned and the model fitted again under it.
+    max_rounds: int = 4
+    # Unconstrained updates of the law before the graph is learned from it.
+    unconstrained_updates: int = 4
+    # EM steps of the law without an edge, and the gain of a step at which they end.
+    edge_steps: int = 20
+    edge_tolerance: float = 0.1
+
+
+@dataclass(frozen=True)
+class SAEMNetworkConfig:
+    """Sampled latents under a network law (``hidag.strategy.saem_network``)."""
+
+    # Rows of draws whose pairwise products are held at once.
+    block_rows: int = 8192
+    # Sweeps between two draws, so that their errors are nearly independent.
+    draw_sweeps: int = 2
+    # Number of draws that a graph is learned from, and the largest number of rows of all draws.
+    # Draws are noisier if items are less informative.
+    fewest_graph_draws: int = 4
+    most_graph_draws: int = 16
+    most_graph_rows: int = 320_000
+    # Steps after each new graph or support.
+    between: int = 10
+    # Largest effective number of rows of a graph with too many edges, as a multiple of the table's.
+    thickest: float = 16.0
+    # Sweeps before the first draw, independent of the initial states.
+    first_sweeps: int = 10
+    # Draws for support selection.
+    n_draws: int = 16
+    # Steps before the first graph search.
+    warm_up: int = 30
+    # Graph searches before the first support selection, and after each change of support. Draws
+    # under a law without an edge have only a part of its dependence, so that several are needed.
+    first_graphs: int = 5
+    later_graphs: int = 2
+    # Largest number of support selections.
+    most_choices: int = 6
+    # Largest number of split moves.
+    most_splits: int = 6
+    # Draws for the comparison of fits.
+    draws_compared: int = 2
+    # Smallest number of steps of the final run.
+    fewest_last: int = 40
+
+
+@dataclass(frozen=True)
+class EnumerationConfig:
+    """Choice between EM and SAEM (``hidag.strategy.problem``)."""
+
+    # Exact E-steps cost about N * J * 2^K multiplications; beyond this many sampling is cheaper.
+    largest_exact_work: float = 4e9
+    # The largest number of joint states that method="auto" enumerates, and that any method does.
+    largest_exact_states: int = 1 << 13
+    largest_states: int = 1 << 16
+
+
+@dataclass(frozen=True)
+class SaturatedSAEMConfig:
+    """SAEM under a saturated law (``hidag.strategy.estimation``)."""
+
+    # From this many joint states on a start by sampling costs less than the first exact steps.
+    states_for_sampled_start: int = 1 << 12
+    # Starts of SAEM under a saturated law, unless the user sets n_starts.
+    saem_starts: int = 4
+
+
+@dataclass(frozen=True)
+class RecombinationConfig:
+    """Converged candidates and their recombination (``hidag.strategy.moves.recombination``)."""
+
+    # Largest number of candidates that are run to convergence.
+    most_ends: int = 4
+    # Two candidates are the same optimum if all matched latents' loadings have at least this
+    # cosine.
+    same_optimum_cosine: float = 0.97
+    # Tolerance of these runs, as a multiple of the final one.
+    ends_tolerance: float = 3.0
+    # Rounds of structural EM in these runs.
+    rounds_to_end: int = 2
+    # Versions of a latent are the same when their loadings have at least this cosine.
+    same_version: float = 0.93
+    # EM steps before an exchange is compared.
+    steps_of_exchange: int = 8
+    # A latent with fewer items is unused: a single item does not distinguish it from noise.
+    fewest_items: int = 2
+    # Cost of an unused latent, in units of log-likelihood: the user asked for this many latents, so
+    # that an optimum without one of them must fit far better.
+    unused_latent_cost: float = 10.0
+    # Least gain of a move, in units of log-likelihood; smaller ones are within the EM tolerance.
+    least_gain: float = 1.0
+    # With a larger share of reversed loadings, items are taken to be keyed in both directions.
+    largest_share_against: float = 0.25
+
+
+@dataclass(frozen=True)
+class BasinHoppingConfig:
+    """Restarts of the law and unpenalised steps (``hidag.strategy.moves.basin_hopping``)."""
+
+    # EM steps without penalty, which converge slowly.
+    unpenalised_steps: int = 60
+    # Loadings that stay after them have at least this share of their item's largest; the second
+    # share is tried if the first gains nothing.
+    loading_shares: tuple[float, float] = (0.45, 0.3)
+    # EM steps on these loadings before others may enter or leave.
+    steps_on_support: int = 8
+    # EM steps of a restarted law before a graph is learned from it.
+    law_steps: int = 16
+    # Largest number of moves from an end.
+    most_moves: int = 10
+    # Largest number of ends that moves start from.
+    most_hopping_starts: int = 4
+
+
+@dataclass(frozen=True)
+class SplitMovesConfig:
+    """A latent that stands for two (``hidag.strategy.moves.split_moves``)."""
+
+    # A latent with fewer items is not split.
+    fewest_items: int = 3
+    # Initial probability that the two parts of a latent have the same level.
+    split_agreement: float = 0.7
+    # Splits that are tried from one end, those with the largest excess.
+    most_splits: int = 3
+    # Largest number of successive splits.
+    most_rounds: int = 3
+    # EM steps without penalty after a split.
+    split_steps: int = 40
+    # Iterations of the minimiser: the criteria of supports differ by far more than the last ones
+    # gain.
+    most_steps: int = 100
+    # Bound on correlations of factors, so that no two of them coincide.
+    largest_correlation: float = 0.98
+    # Largest number of rows that correlations are computed from.
+    most_rows: int = 5000
+    # Smallest excess of a latent with m items: this share of 2 sqrt(m / N), which random
+    # correlations reach without a fit, and at least the second number, because large samples show
+    # any misfit.
+    beyond_chance: float = 0.7
+    smallest_excess: float = 0.1
+    # Largest number of start points from one fit.
+    most_start_points: int = 2
+    # Two latents that share more than this part of their items are taken for mixtures of each
+    # other.
+    shared_items: float = 0.5
+    # Smaller variances of standardised columns count as zero.
+    smallest_spread: float = 1e-9
+
+
+@dataclass(frozen=True)
+class QRowSearchConfig:
+    """Search of rows of Q with interactions (``hidag.strategy.moves.q_row_search``)."""
+
+    # Largest number of joint states, and of latents in a set.
+    most_states: int = 1 << 10
+    most_latents: int = 3
+    # Largest number of combinations of levels of all sets together.
+    most_combinations: int = 600
+    # Exponentials of larger numbers would overflow.
+    largest_exponent: float = 600.0
+    # Steps of the short EM, and the smallest share of an item's variance that its noise may have.
+    steps: int = 25
+    smallest_noise: float = 1e-3
+    # Means in a combination of levels stay this far inside the family's range.
+    inside: float = 1e-4
+
+
+@dataclass(frozen=True)
+class LikelihoodSearchConfig:
+    """Graph search by observed-data likelihood (``hidag.strategy.observed_likelihood``)."""
+
+    # EM for a restricted law ends when a step gains less than this, in units of log-likelihood.
+    law_tolerance: float = 0.05
+    max_law_steps: int = 40
+    # Largest number of members of an equivalence class that are enumerated.
+    most_members: int = 32
+    # Conditional probabilities nearer to 0 or 1 than this are taken for this.
+    near_certain: float = 1e-3
+    # What keeps information invertible where rows say nothing.
+    least_information: float = 1e-6
+    # Largest estimated loss of a change that is fitted all the same: estimates are rough.
+    within_reach: float = 3.0
+    # Largest number of changes that are fitted without an improvement.
+    most_tried: int = 10
+    # Least gain of a change, in units of log-likelihood; smaller ones are within the EM tolerance.
+    least_gain: float = 0.1
+    # Largest number of graphs that are fitted, fewer if an E-step is expensive: this many
+    # multiplications divided by those of an E-step, and at least the last number.
+    most_fits: int = 100
+    work_for_fits: float = 1e10
+    fewest_fits: int = 10
+
+
+@dataclass(frozen=True)
+class EdgeTestsConfig:
+    """Likelihood-ratio tests of edges (``hidag.strategy.observed_likelihood.edge_tests``)."""
+
+    # Difference of criteria, in units of log-likelihood, that counts as very strong evidence.
+    very_strong: float = 5.0
+    # Edges whose removal lowers the graph's score by more than this are not tested. The bound grows
+    # with the ratio of the score's number of rows to the effective one.
+    certain_loss: float = 15.0
+    # No graph without an edge is searched if dropping it alone loses this many times that bound.
+    no_search_needed: float = 4.0
+
+
 @dataclass
 class Config:
     """All stages."""
@@ -413,6 +670,17 @@ class Config:
     interactions: InteractionConfig = InteractionConfig()
     graph_stage: GraphStageConfig = GraphStageConfig()
     fit_warnings: FitWarningConfig = FitWarningConfig()
+    exploratory: ExploratoryConfig = ExploratoryConfig()
+    structural_em: StructuralEMConfig = StructuralEMConfig()
+    saem_network: SAEMNetworkConfig = SAEMNetworkConfig()
+    enumeration: EnumerationConfig = EnumerationConfig()
+    saturated_saem: SaturatedSAEMConfig = SaturatedSAEMConfig()
+    recombination: RecombinationConfig = RecombinationConfig()
+    basin_hopping: BasinHoppingConfig = BasinHoppingConfig()
+    split_moves: SplitMovesConfig = SplitMovesConfig()
+    q_row_search: QRowSearchConfig = QRowSearchConfig()
+    likelihood_search: LikelihoodSearchConfig = LikelihoodSearchConfig()
+    edge_tests: EdgeTestsConfig = EdgeTestsConfig()
 
 
 CONFIG = Config()

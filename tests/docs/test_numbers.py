@@ -55,7 +55,7 @@ def decimal(value: float) -> str:
 def test_constants_are_found_by_their_modules_name() -> None:
     assert constant("CONFIG.fit_warnings.low_information") == 0.05
     with pytest.raises(AssertionError):
-        constant("problem.NO_SUCH_NAME")
+        constant("measurement.NO_SUCH_NAME")
 
 
 def test_the_readme_states_the_largest_number_of_latents() -> None:
@@ -97,11 +97,14 @@ def test_the_page_on_baselines_states_the_numbers_that_the_code_has() -> None:
 #: Constants and the sentence of the specification that states them.
 SPECIFICATION = [
     (
-        ("problem.LARGEST_EXACT_STATES", "problem.LARGEST_EXACT_WORK"),
+        ("CONFIG.enumeration.largest_exact_states", "CONFIG.enumeration.largest_exact_work"),
         lambda s, w: f"2^K <= 2^{power(s)} and N J 2^K <= {w / 1e9:g}e9",
     ),
-    (("problem.LARGEST_STATES",), lambda s: f"exact EM, up to K = {power(s)}"),
-    (("estimation.STATES_FOR_SAMPLED_START",), lambda s: f"From 2^{power(s)} joint states on"),
+    (("CONFIG.enumeration.largest_states",), lambda s: f"exact EM, up to K = {power(s)}"),
+    (
+        ("CONFIG.saturated_saem.states_for_sampled_start",),
+        lambda s: f"From 2^{power(s)} joint states on",
+    ),
     (
         ("initializers.KEPT_SHARES", "CONFIG.initialization.max_item_latents"),
         lambda shares, most: (
@@ -110,32 +113,32 @@ SPECIFICATION = [
         ),
     ),
     (
-        ("exploratory.SAME_DIRECTIONS", "exploratory.STARTS_ON_DISAGREEMENT"),
+        ("CONFIG.exploratory.same_directions", "CONFIG.exploratory.starts_on_disagreement"),
         lambda cosine, n: (
             f"a cosine of at least {decimal(cosine)}, and latents are binary, the first is used "
             f"alone; otherwise {WORDS[n]} are used"
         ),
     ),
     (
-        ("exploratory.ROWS_FOR_FIRST_STEPS", "exploratory.BRIEF_TOLERANCE"),
+        ("CONFIG.exploratory.rows_for_first_steps", "CONFIG.exploratory.brief_tolerance"),
         lambda n, t: (
             f"fitted to up to {n:,} rows: ten SAEM steps on its own support, a few EM steps under "
             f"a saturated law with a tolerance of {t:g} times the final one"
         ),
     ),
     (
-        ("exploratory.STEPS_UNDER_INDEPENDENCE", "exploratory.ROWS_FOR_WEAK_ITEMS"),
+        ("CONFIG.exploratory.steps_under_independence", "CONFIG.exploratory.rows_for_weak_items"),
         lambda s, n: f"take {s} EM steps under *independent* latents on up to {n:,} rows",
     ),
     (
-        ("recombination.MOST_ENDS", "recombination.SAME_OPTIMUM_COSINE"),
+        ("CONFIG.recombination.most_ends", "CONFIG.recombination.same_optimum_cosine"),
         lambda n, cosine: (
             f"Up to {WORDS[n]} candidates that lead to different optima (some latent's loadings "
             f"have a cosine below {decimal(cosine)})"
         ),
     ),
     (
-        ("recombination.ENDS_TOLERANCE", "recombination.STEPS_OF_EXCHANGE"),
+        ("CONFIG.recombination.ends_tolerance", "CONFIG.recombination.steps_of_exchange"),
         lambda t, s: (
             f"at {WORDS[t]} times the final tolerance. Latents of the best optimum are exchanged, "
             "one by one, with the matching latents of the others; an exchange is accepted if the "
@@ -143,50 +146,50 @@ SPECIFICATION = [
         ),
     ),
     (
-        ("recombination.LARGEST_SHARE_AGAINST",),
+        ("CONFIG.recombination.largest_share_against",),
         lambda s: f"more than {'a quarter' if s == 0.25 else s} of the loadings are negative",
     ),
     (
-        ("basin_hopping.LAW_STEPS", "basin_hopping.UNPENALISED_STEPS"),
+        ("CONFIG.basin_hopping.law_steps", "CONFIG.basin_hopping.unpenalised_steps"),
         lambda law, steps: (
             f"from uniform for {law} EM steps and learn the graph again; or run {steps} EM steps "
             "without the penalty"
         ),
     ),
     (
-        ("basin_hopping.LOADING_SHARES", "basin_hopping.STEPS_ON_SUPPORT"),
+        ("CONFIG.basin_hopping.loading_shares", "CONFIG.basin_hopping.steps_on_support"),
         lambda shares, steps: (
             f"at least {decimal(shares[0])} (or {decimal(shares[1])}) of each item's largest for "
             f"{WORDS[steps]} steps"
         ),
     ),
     (
-        ("basin_hopping.MOST_HOPPING_STARTS",),
+        ("CONFIG.basin_hopping.most_hopping_starts",),
         lambda starts: f"moves from each of up to {WORDS[starts]} optima",
     ),
     (
-        ("split_moves.SPLIT_AGREEMENT", "split_moves.SPLIT_STEPS"),
+        ("CONFIG.split_moves.split_agreement", "CONFIG.split_moves.split_steps"),
         lambda share, steps: (
             f"the copies agree in {decimal(share)} of the rows at first and separate in {steps} "
             "steps without penalty"
         ),
     ),
     (
-        ("split_moves.MOST_SPLITS", "split_moves.MOST_ROUNDS"),
+        ("CONFIG.split_moves.most_splits", "CONFIG.split_moves.most_rounds"),
         lambda n, r: f"{WORDS[n].capitalize()} latents are tried, for up to {WORDS[r]} rounds",
     ),
-    (("recombination.UNUSED_LATENT_COST",), lambda cost: f"costs another {cost:g} units"),
+    (("CONFIG.recombination.unused_latent_cost",), lambda cost: f"costs another {cost:g} units"),
     (
-        ("confirmatory.FEWEST_STARTS", "confirmatory.MOST_STARTS"),
+        ("CONFIG.confirmatory.fewest_starts", "CONFIG.confirmatory.most_starts"),
         lambda low, high: f"**Starts**: {low} to {high}, as many as the cost",
     ),
-    (("confirmatory.SHORT_STEPS",), lambda s: f"**Short runs** of {s} EM steps"),
+    (("CONFIG.confirmatory.short_steps",), lambda s: f"**Short runs** of {s} EM steps"),
     (
-        ("confirmatory.FINAL_TOLERANCE",),
+        ("CONFIG.confirmatory.final_tolerance",),
         lambda t: f"**A final run** at {decimal(t)} of the tolerance",
     ),
     (
-        ("structural_em.UNCONSTRAINED_UPDATES", "structural_em.MAX_ROUNDS"),
+        ("CONFIG.structural_em.unconstrained_updates", "CONFIG.structural_em.max_rounds"),
         lambda n, rounds: (
             f"takes {WORDS[n]} unconstrained updates with fixed coefficients, each as long as two "
             "EM steps. The next graph is learned from that law. This is repeated until the graph "
@@ -211,21 +214,33 @@ SPECIFICATION = [
         ("graph_search.EQUIVALENT_SAMPLE_SIZES",),
         lambda w: f"the weights {', '.join(f'{one:g}' for one in w[:-1])} and {w[-1]:g}",
     ),
-    (("interactions.ROWS_FOR_STARTS",), lambda n: f"on up to {n:,} rows under a saturated law"),
-    (("interactions.MAX_ROUNDS",), lambda n: f"takes its products along; up to {WORDS[n]} rounds"),
-    (("saem_network.N_DRAWS",), lambda n: f"uses {n} draws of the latents"),
-    (("saem_network.THICKEST",), lambda n: f"count for N / r rows, at most {n:g} N"),
-    (("saem_network.MOST_CHOICES",), lambda n: f"alternate for {WORDS[n]} selections at most"),
-    (("saem_network.MOST_SPLITS",), lambda n: f"least used latent, up to {WORDS[n]} times"),
+    (
+        ("CONFIG.interactions.rows_for_starts",),
+        lambda n: f"on up to {n:,} rows under a saturated law",
+    ),
+    (
+        ("CONFIG.interactions.max_rounds",),
+        lambda n: f"takes its products along; up to {WORDS[n]} rounds",
+    ),
+    (("CONFIG.saem_network.n_draws",), lambda n: f"uses {n} draws of the latents"),
+    (("CONFIG.saem_network.thickest",), lambda n: f"count for N / r rows, at most {n:g} N"),
+    (
+        ("CONFIG.saem_network.most_choices",),
+        lambda n: f"alternate for {WORDS[n]} selections at most",
+    ),
+    (("CONFIG.saem_network.most_splits",), lambda n: f"least used latent, up to {WORDS[n]} times"),
     (("measurement.MOST_PARENTS",), lambda n: f"A latent has at most {WORDS[n]} parents"),
     (("CONFIG.graph_stage.max_edge_tests",), lambda n: f"or {n} tests were made"),
     (
-        ("likelihood_search.FEWEST_FITS",),
+        ("CONFIG.likelihood_search.fewest_fits",),
         lambda n: f"E-steps cheap enough for {WORDS[n]} fits or more",
     ),
-    (("likelihood_search.MOST_MEMBERS",), lambda n: f"of the equivalence class (up to {n})"),
-    (("likelihood_search.MOST_TRIED",), lambda n: f"after {WORDS[n]} failures edges are reversed"),
-    (("likelihood_search.MOST_FITS",), lambda n: f"or {n} graphs were fitted"),
+    (("CONFIG.likelihood_search.most_members",), lambda n: f"of the equivalence class (up to {n})"),
+    (
+        ("CONFIG.likelihood_search.most_tried",),
+        lambda n: f"after {WORDS[n]} failures edges are reversed",
+    ),
+    (("CONFIG.likelihood_search.most_fits",), lambda n: f"or {n} graphs were fitted"),
     (
         ("CONFIG.factor_count.n_permutations",),
         lambda n: f"those of {n} tables whose columns were permuted",
@@ -301,7 +316,7 @@ def test_rationale_and_readme_state_the_numbers_that_the_code_has() -> None:
     assert f"Below r = {low} `fit` warns" in rationale
     assert f"can be enumerated (K <= {enumerable})" in rationale
     readme = page("README.md")
-    listed = power(constant("problem.LARGEST_EXACT_STATES"))
+    listed = power(constant("CONFIG.enumeration.largest_exact_states"))
     exact = power(CONFIG.network_em.max_listed_states)
     for sentence in (
         f"(more than 2^{listed} joint states",

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hidag.config import CONFIG
 from hidag.em.em import run_em
 from hidag.em.m_step import Basis, allowed_coefficients
 from hidag.kernels.coordinate_descent import FREE, PENALISED
@@ -21,12 +22,7 @@ from hidag.strategy.moves.basin_hopping import (
     lift_penalty,
     restart_law,
 )
-from hidag.strategy.moves.recombination import (
-    LEAST_GAIN,
-    SAME_OPTIMUM_COSINE,
-    loading_similarity,
-    run_to_convergence,
-)
+from hidag.strategy.moves.recombination import loading_similarity, run_to_convergence
 from hidag.strategy.structural_em import Candidate
 
 from .problems import drawn, silent
@@ -82,7 +78,7 @@ def test_moves_recover_latents_from_their_sum():
         end = end_from(problem, with_a_sum(items), even)
         below.append(right.criterion - end.criterion)
         found = hop_from(end, problem, silent)
-        assert found.criterion > right.criterion - 2 * LEAST_GAIN
+        assert found.criterion > right.criterion - 2 * CONFIG.recombination.least_gain
         assert loading_similarity(found.estimate.parameters, items) > 0.97
         # Steps of accepted moves are counted.
         assert len(found.estimate.trace) == found.estimate.n_iter >= end.estimate.n_iter
@@ -104,7 +100,7 @@ def test_restart_of_the_law_recovers_its_graph(setting):
     end = Candidate(alone, alone, parents, problem.data, alone.objective)
     found = restart_law(end, problem, silent)
     assert sum(map(len, found.parents)) == 2
-    assert found.criterion > right.criterion - 2 * LEAST_GAIN
+    assert found.criterion > right.criterion - 2 * CONFIG.recombination.least_gain
 
 
 def test_end_without_improving_moves_is_returned(setting):
@@ -122,7 +118,7 @@ def test_ends_are_tried_until_two_lead_to_the_best(setting, monkeypatch):
         estimate=replace(right.estimate, parameters=mixed),
         criterion=right.criterion - 50.0,
     )
-    assert loading_similarity(mixed, items) < SAME_OPTIMUM_COSINE
+    assert loading_similarity(mixed, items) < CONFIG.recombination.same_optimum_cosine
     lower = replace(right, criterion=right.criterion - 0.5)
     started = []
 
@@ -201,7 +197,7 @@ def test_two_kinds_of_moves_alternate_until_neither_gains(
     monkeypatch.setattr(basin_hopping, "restart_law", law_move)
     monkeypatch.setattr(basin_hopping, "lift_penalty", penalty_move)
     found = hop_from(look, problem, silent)
-    assert len(law_seen) + len(penalty_seen) == n_moves <= basin_hopping.MOST_MOVES
+    assert len(law_seen) + len(penalty_seen) == n_moves <= CONFIG.basin_hopping.most_moves
     assert found.criterion == pytest.approx(look.criterion + gain)
 
 

@@ -19,8 +19,6 @@ from hidag.latent import StateSpace
 from hidag.measurement import NO_SPARSITY, Terms
 from hidag.simulation import design, simulate
 from hidag.strategy.confirmatory import (
-    FEWEST_STARTS,
-    MOST_STARTS,
     _best_saturated,
     _ordered_start,
     _race,
@@ -106,10 +104,10 @@ def test_race_returns_the_best_end_and_no_maximum_twice(problem, ends):
 
 
 def test_number_of_starts_falls_with_the_cost_of_an_e_step(problem):
-    assert choose_n_starts(problem) == MOST_STARTS
+    assert choose_n_starts(problem) == CONFIG.confirmatory.most_starts
     assert choose_n_starts(replace(problem, n_starts=7)) == 7
     large = replace(problem, space=StateSpace.binary(16))
-    assert choose_n_starts(large) == FEWEST_STARTS
+    assert choose_n_starts(large) == CONFIG.confirmatory.fewest_starts
 
 
 def test_confirmatory_start_has_the_given_q_as_support():

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hidag.config import CONFIG
 from hidag.latent import LatentCounts
 from hidag.latent.laws import factorise_counts, n_free_probabilities
-from hidag.strategy.observed_likelihood.edge_tests import CERTAIN_LOSS, confirm_edges
+from hidag.strategy.observed_likelihood.edge_tests import confirm_edges
 from hidag.structure import DAG, search_graph
 from hidag.structure.scores import CountScore
 
@@ -101,7 +102,7 @@ def test_edge_with_overstated_counts_is_tested(noisy):
     assert confirmed(1000.0).tests == ()
     found = confirmed(counts.total)
     assert [test.pair for test in found.tests if not test.kept] == [("a", "c")]
-    assert found.tests[0].score_loss > CERTAIN_LOSS
+    assert found.tests[0].score_loss > CONFIG.edge_tests.certain_loss
 
 
 @pytest.mark.parametrize(("share", "kept"), [(0.99, False), (1.01, True)])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
+from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
 from hidag.em.m_step import Basis
 from hidag.initialization.initializers import predictors, spectral_start
@@ -17,7 +18,7 @@ from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, family_named
 from hidag.simulation import banded_q, chain_dag, design, make_truth, random_law, simulate
 from hidag.strategy import exploratory
-from hidag.strategy.exploratory import STARTS_ON_DISAGREEMENT, estimate_exploratory
+from hidag.strategy.exploratory import estimate_exploratory
 from hidag.strategy.moves.recombination import loading_similarity
 from hidag.strategy.problem import choose_method
 
@@ -65,7 +66,9 @@ def test_loading_similarity_ignores_order_sign_and_size_of_latents():
     )
 
 
-@pytest.mark.parametrize(("cosine", "n_starts"), [(0.93, 1), (0.91, STARTS_ON_DISAGREEMENT)])
+@pytest.mark.parametrize(
+    ("cosine", "n_starts"), [(0.93, 1), (0.91, CONFIG.exploratory.starts_on_disagreement)]
+)
 def test_one_start_if_the_first_two_agree_and_several_otherwise(
     gaussian_chain, monkeypatch, cosine, n_starts
 ):
@@ -75,7 +78,9 @@ def test_one_start_if_the_first_two_agree_and_several_otherwise(
     assert 1 <= found.n_reached <= n_starts
 
 
-@pytest.mark.parametrize(("ratio", "n_starts"), [(0.11, 1), (0.09, STARTS_ON_DISAGREEMENT)])
+@pytest.mark.parametrize(
+    ("ratio", "n_starts"), [(0.11, 1), (0.09, CONFIG.exploratory.starts_on_disagreement)]
+)
 def test_agreement_of_two_starts_needs_informative_items(
     gaussian_chain, monkeypatch, ratio, n_starts
 ):

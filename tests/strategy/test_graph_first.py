@@ -75,7 +75,8 @@ def test_graph_is_learned_from_independent_latents_and_the_items_of_the_start(we
 
 def test_large_tables_are_sampled(weak, monkeypatch):
     truth, problem = weak
-    monkeypatch.setattr(exploratory, "ROWS_FOR_WEAK_ITEMS", 500)
+    fewer = replace(CONFIG.exploratory, rows_for_weak_items=500)
+    monkeypatch.setattr(CONFIG, "exploratory", fewer)
     assert first_candidate(truth, problem, lambda *_: CHAIN).data.n_samples == 500
 
 

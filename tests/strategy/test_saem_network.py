@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
 from hidag.em.problem import Schedule
 from hidag.initialization.initializers import network_start
@@ -146,5 +147,5 @@ def test_splits_separate_latents_that_the_start_merged(monkeypatch):
         return {tuple(np.flatnonzero(c)) for c in run(data, k).parameters.q_matrix.T}
 
     assert found() == right
-    monkeypatch.setattr("hidag.strategy.saem_network.MOST_SPLITS", 0)
+    monkeypatch.setattr(CONFIG, "saem_network", replace(CONFIG.saem_network, most_splits=0))
     assert len(found() & right) < k

@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hidag.config import CONFIG
 from hidag.em.em import run_em
 from hidag.kernels.coordinate_descent import FREE
 from hidag.latent.laws import factorise_counts
 from hidag.measurement import NO_SPARSITY
-from hidag.strategy.moves.recombination import UNUSED_LATENT_COST, run_to_convergence
+from hidag.strategy.moves.recombination import run_to_convergence
 from hidag.strategy.moves.split_moves import (
     promising_splits,
     residual_correlations,
@@ -92,7 +93,7 @@ def test_splits_recover_merged_latents(merged):
     # The merged end has an unused latent, which has a cost.
     assert (end.estimate.parameters.q_matrix.sum(axis=0) < 2).sum() == 1
     better = try_splits(end, problem, silent)
-    assert better.criterion > end.criterion + UNUSED_LATENT_COST
+    assert better.criterion > end.criterion + CONFIG.recombination.unused_latent_cost
     columns = {tuple(np.flatnonzero(column)) for column in better.estimate.parameters.q_matrix.T}
     assert columns == {(0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11)}
 

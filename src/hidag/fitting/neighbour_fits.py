@@ -22,12 +22,7 @@ from hidag.fitting.penalty_strength import Fit, bic_at
 from hidag.initialization.start_points import spread_law
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.results import FitResult
-from hidag.strategy.moves.split_moves import (
-    FEWEST_ITEMS,
-    SPLIT_AGREEMENT,
-    residual_correlation,
-    split_sides,
-)
+from hidag.strategy.moves.split_moves import residual_correlation, split_sides
 
 Array = NDArray[np.float64]
 #: Initial item parameters and latent distribution.
@@ -76,7 +71,7 @@ def split_latents(
     found = []
     for latent in range(result.law.space.n_latents):
         own = np.flatnonzero(result.parameters.loadings[:, latent])
-        if len(own) >= FEWEST_ITEMS:
+        if len(own) >= CONFIG.split_moves.fewest_items:
             leaving, size = split_sides(excess, own)
             found.append((-size, latent, leaving))
     for _, latent, leaving in sorted(found, key=lambda one: one[:2])[
@@ -103,7 +98,9 @@ def _split_latent(result: FitResult, latent: int, leaving: NDArray[np.intp]) -> 
     wider = np.column_stack([loadings, new])
     wider[leaving, latent] = 0.0
     is_high = result.law.space.states()[:, latent] == 1
-    high = np.where(is_high, SPLIT_AGREEMENT, 1.0 - SPLIT_AGREEMENT)
+    high = np.where(
+        is_high, CONFIG.split_moves.split_agreement, 1.0 - CONFIG.split_moves.split_agreement
+    )
     law = np.asarray(result.law.probabilities)[:, None] * np.column_stack([1.0 - high, high])
     return _with_loadings(result, wider, law.ravel())
 

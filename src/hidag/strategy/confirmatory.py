@@ -33,24 +33,12 @@ from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.terms import MAIN_EFFECTS, Effects
 from hidag.strategy.item_terms import fixed_terms, started_in
 from hidag.strategy.labels import reverse_levels
-from hidag.strategy.moves.basin_hopping import LAW_STEPS, fixed_steps
+from hidag.strategy.moves.basin_hopping import fixed_steps
 from hidag.strategy.moves.level_moves import with_level_moves
 from hidag.strategy.problem import NetworkEstimate, SearchProblem, StageOne, StartRecord
 from hidag.strategy.structural_em import initial_structure_step, structural_em
 
 Array = NDArray[np.float64]
-
-#: Multiplications of all starts' E-steps together per EM step, unless the user sets n_starts.
-WORK_FOR_STARTS = 3e8
-FEWEST_STARTS, MOST_STARTS = 4, 100
-#: A sub-model gets this fraction of the starts of the model itself.
-SUBMODEL_SHARE = 12
-#: Length and tolerance of the short runs, and tolerance of the final run, relative to the schedule.
-SHORT_STEPS, SHORT_TOLERANCE, FINAL_TOLERANCE = 30, 3.0, 0.01
-#: Models with interactions converge slowly near the boundary: their final run is finer and longer.
-INTERACTION_TOLERANCE, INTERACTION_STEPS = 1e-4, 10
-#: Objectives this close to the best, per row, count as the same optimum.
-SAME_OPTIMUM = 1e-3
 
 
 def choose_n_starts(problem: SearchProblem) -> int:
@@ -58,7 +46,13 @@ def choose_n_starts(problem: SearchProblem) -> int:
     if not isinstance(problem.n_starts, str):
         return problem.n_starts
     work = float(problem.data.n_samples) * problem.data.n_items * problem.space.n_states
-    return int(np.clip(WORK_FOR_STARTS // work, FEWEST_STARTS, MOST_STARTS))
+    return int(
+        np.clip(
+            CONFIG.confirmatory.work_for_starts // work,
+            CONFIG.confirmatory.fewest_starts,
+            CONFIG.confirmatory.most_starts,
+        )
+    )
 
 
 def estimate_confirmatory(problem: SearchProblem, start: StartPoint | None = None) -> StageOne:
@@ -94,7 +88,7 @@ def _under_network(problem: SearchProblem, found: StageOne) -> NetworkEstimate:
     items and with initial ones.
     """
     fine = replace(problem, schedule=_final_schedule(problem))
-    brief = replace(problem, schedule=fixed_steps(problem.schedule, LAW_STEPS))
+    brief = replace(problem, schedule=fixed_steps(problem.schedule, CONFIG.basin_hopping.law_steps))
     even = np.full(problem.space.n_states, 1.0 / problem.space.n_states)
     first = _random_start(problem, None).parameters
     laws = (found.best, *(run_em(brief, items, even) for items in (found.best.parameters, first)))
@@ -116,12 +110,12 @@ def _under_network(problem: SearchProblem, found: StageOne) -> NetworkEstimate:
 
 def _final_schedule(problem: SearchProblem) -> Schedule:
     if problem.effects.main_only:
-        return problem.tolerating(FINAL_TOLERANCE)
+        return problem.tolerating(CONFIG.confirmatory.final_tolerance)
     schedule = problem.schedule
     return replace(
         schedule,
-        tolerance=INTERACTION_TOLERANCE * schedule.tolerance,
-        max_iter=INTERACTION_STEPS * schedule.max_iter,
+        tolerance=CONFIG.confirmatory.interaction_tolerance * schedule.tolerance,
+        max_iter=CONFIG.confirmatory.interaction_steps * schedule.max_iter,
     )
 
 
@@ -143,7 +137,12 @@ def _best_saturated(problem: SearchProblem, start: StartPoint | None) -> StageOn
         )
         return run_em(watched, items, law)
 
-    short = replace(problem, schedule=problem.tolerating(SHORT_TOLERANCE, SHORT_STEPS))
+    short = replace(
+        problem,
+        schedule=problem.tolerating(
+            CONFIG.confirmatory.short_tolerance, CONFIG.confirmatory.short_steps
+        ),
+    )
     if start is not None:
         # Other rows may need states that were empty where the law comes from.
         items, law = start.parameters, start.probabilities
@@ -163,7 +162,9 @@ def _best_saturated(problem: SearchProblem, start: StartPoint | None) -> StageOn
             ends[index] = replace(end, converged=False)
     records = tuple(StartRecord.of(label, end) for (label, _), end in zip(found, ends, strict=True))
     first = max(order, key=lambda i: ends[i].objective)
-    near = SAME_OPTIMUM * min(problem.data.n_counted, CONFIG.em.max_tolerance_rows)
+    near = CONFIG.confirmatory.same_optimum * min(
+        problem.data.n_counted, CONFIG.em.max_tolerance_rows
+    )
     reached = sum(ends[first].objective - end.objective <= near for end in ends)
     best = ends[first]
     final = replace(problem, schedule=_final_schedule(problem))
@@ -215,7 +216,10 @@ def _submodel_ends(problem: SearchProblem, short: SearchProblem, run: _Run) -> I
         nested = fixed_terms(replace(short, effects=effects))
         if not set(nested.terms.interactions) <= set(short.terms.interactions):
             continue
-        n_starts = max(FEWEST_STARTS, choose_n_starts(short) // SUBMODEL_SHARE)
+        n_starts = max(
+            CONFIG.confirmatory.fewest_starts,
+            choose_n_starts(short) // CONFIG.confirmatory.submodel_share,
+        )
         _, end = max(_start_ends(nested, n_starts, run), key=lambda found: found[1].objective)
         nested = replace(nested, schedule=problem.schedule)
         end = _restart_law(nested, end, partial(run, nested, 0))

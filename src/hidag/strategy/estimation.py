@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.data.rows import canonical_order, collapse_rows
 from hidag.em.design_data import WorkingData
 from hidag.em.m_step import Basis, allowed_coefficients
@@ -31,23 +32,12 @@ from hidag.strategy.measurement import (
     parents_of_draws,
     sampled_measurement,
 )
-from hidag.strategy.problem import (
-    LARGEST_EXACT_STATES,
-    LARGEST_STATES,
-    SearchProblem,
-    StageOne,
-    StartProgress,
-    choose_method,
-)
+from hidag.strategy.problem import SearchProblem, StageOne, StartProgress, choose_method
 from hidag.strategy.saem_network import SampledStageOne, SamplingTask, estimate_by_sampling
 from hidag.structure.knowledge import Knowledge, admits_complete_dag
 
 Array = NDArray[np.float64]
 
-#: From this many joint states on a start by sampling costs less than the first exact steps.
-STATES_FOR_SAMPLED_START = 1 << 12
-#: Starts of SAEM under a saturated law, unless the user sets n_starts.
-SAEM_STARTS = 4
 LAWS = ("auto", "network", "saturated")
 
 
@@ -122,17 +112,19 @@ class StageOneSettings:
             law = "network"
         method = choose_method(self.method, n_samples, n_items, space, saturated=law == "saturated")
         effects = self.effects
-        if effects.selected and (method == "saem" or space.n_states > LARGEST_EXACT_STATES):
+        if effects.selected and (
+            method == "saem" or space.n_states > CONFIG.enumeration.largest_exact_states
+        ):
             # Without enumerated states there are no interactions to select.
             effects = MAIN_EFFECTS
         if not (effects.main_only or effects.selected):
-            if space.n_states > LARGEST_EXACT_STATES:
+            if space.n_states > CONFIG.enumeration.largest_exact_states:
                 raise SettingError(
                     "interactions-too-large",
                     "interactions need an enumeration of the joint states, at most {most}, but "
                     "there are {states}",
                     advice="use {effects} or fewer latents",
-                    most=LARGEST_EXACT_STATES,
+                    most=CONFIG.enumeration.largest_exact_states,
                     states=space.n_states_text(),
                     effects=Setting("effects", "main"),
                 )
@@ -237,7 +229,7 @@ def _estimate_exact(
             items = main_effects_only(start.parameters, start.probabilities)
             first = replace(start, parameters=items)
         elif (
-            space.n_states >= STATES_FOR_SAMPLED_START
+            space.n_states >= CONFIG.saturated_saem.states_for_sampled_start
             and settings.law != "saturated"
             and settings.n_starts == "auto"
         ):
@@ -262,7 +254,11 @@ def _estimate_by_saturated_saem(problem: SearchProblem, start: StartPoint | None
         problem = replace(problem, penalty=NO_SPARSITY)
         count = choose_n_starts(problem)
     else:
-        count = SAEM_STARTS if isinstance(problem.n_starts, str) else problem.n_starts
+        count = (
+            CONFIG.saturated_saem.saem_starts
+            if isinstance(problem.n_starts, str)
+            else problem.n_starts
+        )
     count = 1 if start is not None else count
     generators = generators_of(problem.seed, count)
     if start is not None:
@@ -330,8 +326,8 @@ def _refuse_hierarchy(estimated: bool, space: StateSpace) -> None:
             advice="give {q_matrix} (-1 where it is to be estimated)",
             q_matrix=Setting("q_matrix"),
         )
-    if space.n_states > LARGEST_STATES:
-        most = LARGEST_STATES.bit_length() - 1
+    if space.n_states > CONFIG.enumeration.largest_states:
+        most = CONFIG.enumeration.largest_states.bit_length() - 1
         raise SettingError(
             "hierarchy-too-large",
             "a hierarchy needs an enumeration of the joint states, and {states} are more than "

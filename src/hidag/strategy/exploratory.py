@@ -48,21 +48,6 @@ from hidag.strategy.structural_em import Candidate, initial_structure_step, stru
 
 Array = NDArray[np.float64]
 
-#: Candidates are first fitted to a sample of this many rows.
-ROWS_FOR_FIRST_STEPS = 2500
-#: Rows for candidates of weakly informative items, whose graph is learned first.
-ROWS_FOR_WEAK_ITEMS = 10_000
-#: EM steps under independent latents before that graph is learned.
-STEPS_UNDER_INDEPENDENCE = 15
-#: Tolerances of preparatory EM runs, as multiples of the final one.
-BRIEF_TOLERANCE, ROUGH_TOLERANCE = 200.0, 30.0
-#: Two starts agree if matched latents' loadings have at least this cosine.
-SAME_DIRECTIONS = 0.92
-#: Number of starts when the first two do not agree.
-STARTS_ON_DISAGREEMENT = 8
-#: Objectives this close to the best, per row, count as the same optimum.
-SAME_OPTIMUM = 1e-3
-
 
 def estimate_exploratory(problem: SearchProblem, start: StartPoint | None = None) -> StageOne:
     """Return the best estimate over several starts, for a Q-matrix with unknown entries.
@@ -97,7 +82,9 @@ def estimate_exploratory(problem: SearchProblem, start: StartPoint | None = None
         )
         for point, one in zip(points, looks, strict=True)
     )
-    near = SAME_OPTIMUM * min(problem.data.n_counted, CONFIG.em.max_tolerance_rows)
+    near = CONFIG.exploratory.same_optimum * min(
+        problem.data.n_counted, CONFIG.em.max_tolerance_rows
+    )
     reached = sum(looks[best].criterion - one.criterion <= near for one in looks)
     found = StageOne(chosen.saturated, records, reached, "em", network.penalty, network)
     if problem.law == "network" or (problem.law == "auto" and network.preferred):
@@ -109,8 +96,12 @@ def _first_candidates(
     problem: SearchProblem, start: StartPoint | None
 ) -> tuple[list[Candidate], list[StartPoint]]:
     """Return candidates on a sample of rows, and the points they started from."""
-    some = problem.data.first_rows(ROWS_FOR_FIRST_STEPS)
-    wanted = STARTS_ON_DISAGREEMENT if isinstance(problem.n_starts, str) else problem.n_starts
+    some = problem.data.first_rows(CONFIG.exploratory.rows_for_first_steps)
+    wanted = (
+        CONFIG.exploratory.starts_on_disagreement
+        if isinstance(problem.n_starts, str)
+        else problem.n_starts
+    )
     generators = generators_of(problem.seed, wanted)
     warm_up = start is None
     second: list[StartPoint] = []
@@ -125,7 +116,8 @@ def _first_candidates(
         agree = (
             len(points) == 2
             and isinstance(problem.n_starts, str)
-            and loading_similarity(points[0].parameters, points[1].parameters) >= SAME_DIRECTIONS
+            and loading_similarity(points[0].parameters, points[1].parameters)
+            >= CONFIG.exploratory.same_directions
         )
         if agree and max(problem.space.levels) == 2:
             points, second = points[:1], points[1:]
@@ -140,11 +132,13 @@ def _first_candidates(
         sample = replace(problem, data=some, observer=problem.observer_of(index, len(points)))
         if warm_up:
             parameters, law = warm_start(sample, point, generators[index])
-        brief = replace(sample, schedule=problem.tolerating(BRIEF_TOLERANCE), observer=None)
+        brief = replace(
+            sample, schedule=problem.tolerating(CONFIG.exploratory.brief_tolerance), observer=None
+        )
         saturated = run_em(brief, parameters, law)
         rough = sample
         if some is not problem.data:
-            rough = replace(sample, schedule=problem.tolerating(ROUGH_TOLERANCE))
+            rough = replace(sample, schedule=problem.tolerating(CONFIG.exploratory.rough_tolerance))
         # Scores show at least as much of the latents' dependence as a warm-up does.
         n_steps = (WARM_UP.max_iter // 2 if start is None else 0) + max(saturated.n_iter, 1)
         return initial_structure_step(rough, saturated, n_steps=n_steps)
@@ -185,10 +179,10 @@ def _graph_first(points: list[StartPoint], problem: SearchProblem) -> list[Candi
 def graph_first(problem: SearchProblem, point: StartPoint, observer: Observer) -> Candidate:
     """Return the candidate whose graph is learned from independent latents, items fixed."""
     space, schedule = problem.space, problem.schedule
-    brief = min(STEPS_UNDER_INDEPENDENCE, schedule.max_iter)
+    brief = min(CONFIG.exploratory.steps_under_independence, schedule.max_iter)
     sample = replace(
         problem,
-        data=problem.data.first_rows(ROWS_FOR_WEAK_ITEMS),
+        data=problem.data.first_rows(CONFIG.exploratory.rows_for_weak_items),
         schedule=replace(schedule, max_iter=brief, tolerance=0.0),
         observer=None,
     )
@@ -197,15 +191,21 @@ def graph_first(problem: SearchProblem, point: StartPoint, observer: Observer) -
         point.parameters,
         law_step=partial(factorise_counts, parents=((),) * space.n_latents, space=space),
     )
-    rough = replace(sample, schedule=problem.tolerating(ROUGH_TOLERANCE), observer=observer)
+    rough = replace(
+        sample, schedule=problem.tolerating(CONFIG.exploratory.rough_tolerance), observer=observer
+    )
     # The law has never been unconstrained: its counts show no dependence that it lacks.
     return initial_structure_step(rough, independent, n_steps=1)
 
 
 def _improve_levels(now: Candidate, problem: SearchProblem, observer: Observer) -> Candidate:
     """Return the candidate after exchanges and shifts of levels that raise the criterion."""
-    rough = replace(problem, schedule=problem.tolerating(ROUGH_TOLERANCE), observer=observer)
-    brief = replace(problem, schedule=problem.tolerating(BRIEF_TOLERANCE), observer=None)
+    rough = replace(
+        problem, schedule=problem.tolerating(CONFIG.exploratory.rough_tolerance), observer=observer
+    )
+    brief = replace(
+        problem, schedule=problem.tolerating(CONFIG.exploratory.brief_tolerance), observer=None
+    )
 
     def restructure(items: MeasurementParameters, law: Array) -> Candidate:
         saturated = run_em(brief, items, law)
@@ -282,7 +282,9 @@ def estimate_by_saturated_saem(
     """Return the best of several SAEM runs under a saturated law, the paper's Algorithm S.2."""
     ends = [run(index, point) for index, point in enumerate(points)]
     best = max(ends, key=lambda one: one.objective)
-    near = SAME_OPTIMUM * min(problem.data.n_counted, CONFIG.em.max_tolerance_rows)
+    near = CONFIG.exploratory.same_optimum * min(
+        problem.data.n_counted, CONFIG.em.max_tolerance_rows
+    )
     records = tuple(StartRecord.of(p.label, e) for p, e in zip(points, ends, strict=True))
     reached = sum(best.objective - one.objective <= near for one in ends)
     return StageOne(best, records, reached, "saem", problem.penalty)

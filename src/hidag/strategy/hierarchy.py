@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
 from hidag.em.em import Estimate, append_run, normalise_counts, run_em
 from hidag.em.m_step import Basis
@@ -22,7 +23,6 @@ from hidag.latent.laws import Parents, is_saturated
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY
-from hidag.strategy.confirmatory import FINAL_TOLERANCE
 from hidag.strategy.labels import orient_levels, reverse_levels
 from hidag.strategy.problem import LearnParents, SearchProblem, StageOne
 from hidag.strategy.structural_em import Candidate, structural_em
@@ -55,7 +55,11 @@ def estimate_under_hierarchy(
         held = estimate_under_hierarchy(turned, reverse_levels(free, space), possible[::-1])
         return replace(reverse_levels(held, space), hierarchy_loss=held.hierarchy_loss)
     start = free if effects.conjunctive else orient_levels(free, problem.data, space)
-    fine = replace(problem, penalty=NO_SPARSITY, schedule=problem.tolerating(FINAL_TOLERANCE))
+    fine = replace(
+        problem,
+        penalty=NO_SPARSITY,
+        schedule=problem.tolerating(CONFIG.confirmatory.final_tolerance),
+    )
 
     def only_possible(counts: Array) -> Array:
         kept = np.where(possible, counts, 0.0)

@@ -21,7 +21,6 @@ from hidag.latent.laws import factorise_counts, n_free_probabilities
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY
 from hidag.measurement.terms import Effects, Terms, interactions_within
-from hidag.strategy.exploratory import BRIEF_TOLERANCE
 from hidag.strategy.item_terms import fixed_terms, least_strength, open_terms, started_in
 from hidag.strategy.labels import orient_levels, reverse_levels
 from hidag.strategy.moves.q_row_search import improve_rows
@@ -29,15 +28,6 @@ from hidag.strategy.problem import SearchProblem, StageOne
 from hidag.strategy.structural_em import Candidate, structural_em
 
 Array = NDArray[np.float64]
-
-#: Times that items' latents may change under interactions.
-MAX_ROUNDS = 3
-#: Rows on which starts with interactions are compared.
-ROWS_FOR_STARTS = 4000
-#: Starts with interactions, unless the user sets n_starts.
-STARTS_WITH_INTERACTIONS = 6
-#: Tolerance and length of the final run of conjunctive items, relative to the schedule.
-FINAL_TOLERANCE, FINAL_STEPS = 1e-6, 10
 
 
 def add_interactions(
@@ -79,11 +69,11 @@ def add_interactions(
             problem,
             schedule=replace(
                 problem.schedule,
-                tolerance=FINAL_TOLERANCE * problem.schedule.tolerance,
-                max_iter=FINAL_STEPS * problem.schedule.max_iter,
+                tolerance=CONFIG.interactions.final_tolerance * problem.schedule.tolerance,
+                max_iter=CONFIG.interactions.final_steps * problem.schedule.max_iter,
             ),
         )
-    for _ in range(MAX_ROUNDS):
+    for _ in range(CONFIG.interactions.max_rounds):
         before = found.estimate
         opened = replace(open_terms(problem, before.parameters), adapt=False)
         if found.network is None:
@@ -121,7 +111,7 @@ def _fit(problem: SearchProblem, now: Estimate, law_step: LawStep) -> Estimate:
 def _search_rows(problem: SearchProblem, found: StageOne) -> StageOne:
     """Return the estimate with items' sets of latents searched again, while each round gains."""
     scale = coefficient_scales(problem.data)
-    for _ in range(MAX_ROUNDS):
+    for _ in range(CONFIG.interactions.max_rounds):
         now = found.estimate
         # The size of main effects says nothing about that of interactions.
         strength = least_strength(now.parameters.terms, problem.data.n_counted)
@@ -156,12 +146,12 @@ def _best_of_starts(problem: SearchProblem, main: StageOne) -> StageOne:
     """
     sample = replace(
         problem,
-        data=problem.data.first_rows(ROWS_FOR_STARTS),
-        schedule=problem.tolerating(BRIEF_TOLERANCE),
+        data=problem.data.first_rows(CONFIG.interactions.rows_for_starts),
+        schedule=problem.tolerating(CONFIG.exploratory.brief_tolerance),
         observer=None,
     )
     n_starts = problem.n_starts
-    count = STARTS_WITH_INTERACTIONS if isinstance(n_starts, str) else n_starts
+    count = CONFIG.interactions.starts_with_interactions if isinstance(n_starts, str) else n_starts
 
     def fitted(now: Estimate) -> Estimate:
         for _ in range(2):

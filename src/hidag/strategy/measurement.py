@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
 from hidag.em.e_step import run_law_e_step
 from hidag.em.em import Estimate
@@ -34,7 +35,7 @@ from hidag.strategy.observed_likelihood.likelihood_search import (
     SingleChanges,
     use_likelihood_search,
 )
-from hidag.strategy.problem import LARGEST_EXACT_STATES, LearnParents, StageOne, StartRecord
+from hidag.strategy.problem import LearnParents, StageOne, StartRecord
 from hidag.strategy.saem_network import (
     ParentsOfDraws,
     SampledStageOne,
@@ -449,7 +450,7 @@ class SampledMeasurement:
 
         NaN if there are too many joint states and the treewidth is too large.
         """
-        if law.space.n_states > LARGEST_EXACT_STATES:
+        if law.space.n_states > CONFIG.enumeration.largest_exact_states:
             tree = TreePosterior.of(self.working, law)
             return float("nan") if tree is None else tree.log_likelihood(self.data, self.working)
         features = self.working.terms.features(law.space.states())

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
 from hidag.em.em import Estimate
 from hidag.em.problem import Observer, Problem, Schedule
@@ -179,12 +180,6 @@ class StageOne:
         return self.best if self.network is None else self.network.estimate
 
 
-#: Exact E-steps cost about N * J * 2^K multiplications; beyond this many sampling is cheaper.
-LARGEST_EXACT_WORK = 4e9
-#: The largest number of joint states that method="auto" enumerates, and that any method does.
-LARGEST_EXACT_STATES, LARGEST_STATES = 1 << 13, 1 << 16
-
-
 def choose_method(
     method: str, n_samples: int, n_items: int, space: StateSpace, *, saturated: bool
 ) -> str:
@@ -196,7 +191,7 @@ def choose_method(
             setting=Setting("method"),
             value=method,
         )
-    if space.n_states > LARGEST_STATES and (saturated or method == "em"):
+    if space.n_states > CONFIG.enumeration.largest_states and (saturated or method == "em"):
         raise SettingError(
             "too-many-states",
             "{n_latents} means {states} joint states; {limited} is limited to 2^{most}",
@@ -204,12 +199,15 @@ def choose_method(
             n_latents=Setting("n_latents", space.n_latents),
             states=space.n_states_text(),
             limited=Setting("law", "saturated") if saturated else Setting("method", "em"),
-            most=LARGEST_STATES.bit_length() - 1,
+            most=CONFIG.enumeration.largest_states.bit_length() - 1,
             law=Setting("law", "auto"),
             method=Setting("method", "auto"),
         )
     if method != "auto":
         return method
     work = float(n_samples) * n_items * space.n_states
-    small = space.n_states <= LARGEST_EXACT_STATES and work <= LARGEST_EXACT_WORK
+    small = (
+        space.n_states <= CONFIG.enumeration.largest_exact_states
+        and work <= CONFIG.enumeration.largest_exact_work
+    )
     return "em" if small else "saem"

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
 from hidag.em.m_step import allowed_coefficients, coefficient_scales
 from hidag.em.problem import Schedule
@@ -27,9 +28,6 @@ from hidag.network_em.support import adapt_network_penalty, score_loadings, sele
 from hidag.strategy.moves.split_moves import Agreement, CorrelationCheck
 
 Array = NDArray[np.float64]
-
-#: Rows of draws whose pairwise products are held at once.
-BLOCK_ROWS = 8192
 
 
 def pair_shares(draws: NDArray[np.uint8], weights: Array | None = None) -> Array:
@@ -57,7 +55,7 @@ def pair_shares(draws: NDArray[np.uint8], weights: Array | None = None) -> Array
         return out
     total = np.zeros((2, len(left)))
     cross, squares = np.zeros(len(left)), np.zeros(len(left))
-    step = max(16, BLOCK_ROWS * 64 // max(len(left), 64))
+    step = max(16, CONFIG.saem_network.block_rows * 64 // max(len(left), 64))
     for start in range(0, n_rows, step):
         parts = np.zeros((2, len(range(start, min(start + step, n_rows))), len(left)))
         for r in range(n_draws):
@@ -88,16 +86,6 @@ def sampled_information_ratio(draws: NDArray[np.uint8], weights: Array | None = 
 ParentsOfDraws = Callable[[NDArray[np.uint8], float], Parents]
 #: Called with (iteration, max_iter) after every step.
 SamplingProgress = Callable[[int, int], None]
-
-#: Sweeps between two draws, so that their errors are nearly independent.
-DRAW_SWEEPS = 2
-#: Number of draws that a graph is learned from, and the largest number of rows of all draws. Draws
-#: are noisier if items are less informative.
-FEWEST_GRAPH_DRAWS, MOST_GRAPH_DRAWS, MOST_GRAPH_ROWS = 4, 16, 320_000
-#: Steps after each new graph or support.
-BETWEEN = 10
-#: Largest effective number of rows of a graph with too many edges, as a multiple of the table's.
-THICKEST = 16.0
 
 
 class SamplingRun:
@@ -155,7 +143,9 @@ class SamplingRun:
         self.n_iter += before.n_iter
         self.moves = [*before.moves, *self.moves]
 
-    def draws(self, n_draws: int, n_sweeps: int = DRAW_SWEEPS) -> NDArray[np.uint8]:
+    def draws(
+        self, n_draws: int, n_sweeps: int = CONFIG.saem_network.draw_sweeps
+    ) -> NDArray[np.uint8]:
         """Return draws under the current parameters and law, shape (n_draws, N, K)."""
         return self.sampler.retain(
             NetworkModel.of(self.parameters, self.law), n_draws=n_draws, n_sweeps=n_sweeps
@@ -163,8 +153,12 @@ class SamplingRun:
 
     def graph_draws(self) -> NDArray[np.uint8]:
         """Return draws for a graph search, and store the information ratio."""
-        room = max(2, MOST_GRAPH_ROWS // self.sampler.data.n_samples)
-        wanted = np.clip(np.ceil(1.0 / max(self.ratio, 1e-6)), FEWEST_GRAPH_DRAWS, MOST_GRAPH_DRAWS)
+        room = max(2, CONFIG.saem_network.most_graph_rows // self.sampler.data.n_samples)
+        wanted = np.clip(
+            np.ceil(1.0 / max(self.ratio, 1e-6)),
+            CONFIG.saem_network.fewest_graph_draws,
+            CONFIG.saem_network.most_graph_draws,
+        )
         draws = self.draws(min(int(wanted), room))
         self.ratio = sampled_information_ratio(draws[[0, -1]], self.sampler.data.weights)
         return draws
@@ -178,13 +172,13 @@ class SamplingRun:
         n_counted = self.sampler.data.n_counted
         for _ in range(n_graphs):
             draws = self.graph_draws()
-            n_rows = n_counted * min(1.0 / max(self.ratio, 1e-6), THICKEST)
+            n_rows = n_counted * min(1.0 / max(self.ratio, 1e-6), CONFIG.saem_network.thickest)
             parents = learn_parents(draws.reshape(-1, draws.shape[-1]), n_rows)
             same = parents == self.law.parents
             self.law = law_from_draws(
                 parents, draws, self.levels, weights=self.sampler.data.weights
             )
-            self.steps(BETWEEN, BETWEEN // 2)
+            self.steps(CONFIG.saem_network.between, CONFIG.saem_network.between // 2)
             if same:
                 break
 
@@ -201,7 +195,7 @@ class SamplingRun:
                 parents, draws, self.levels, weights=self.sampler.data.weights
             )
             if not last:
-                self.steps(BETWEEN, BETWEEN // 2)
+                self.steps(CONFIG.saem_network.between, CONFIG.saem_network.between // 2)
         return draws
 
 
@@ -212,25 +206,6 @@ def rows_for_graph(n_samples: float, ratio: float) -> float:
     its square root. Most edges depend on three latents, a child and two parents: three roots.
     """
     return max(n_samples * float(ratio**1.5), 1.0)
-
-
-#: Sweeps before the first draw, independent of the initial states.
-FIRST_SWEEPS = 10
-#: Draws for support selection.
-N_DRAWS = 16
-#: Steps before the first graph search.
-WARM_UP = 30
-#: Graph searches before the first support selection, and after each change of support. Draws under
-#: a law without an edge have only a part of its dependence, so that several are needed.
-FIRST_GRAPHS, LATER_GRAPHS = 5, 2
-#: Largest number of support selections.
-MOST_CHOICES = 6
-#: Largest number of split moves.
-MOST_SPLITS = 6
-#: Draws for the comparison of fits.
-DRAWS_COMPARED = 2
-#: Smallest number of steps of the final run.
-FEWEST_LAST = 40
 
 
 @dataclass(frozen=True)
@@ -332,12 +307,12 @@ def estimate_by_sampling(
         states = independent_law(levels).sample(data.n_samples, rng)
         sampler = NetworkSampler(data, states, int(rng.integers(1 << 62)), n_threads=n_threads)
         run = SamplingRun(sampler, begin, schedule, progress, penalty)
-        run.draws(1, FIRST_SWEEPS)
-        run.steps(WARM_UP, WARM_UP // 2)
-        run.thicken(learn_parents, FIRST_GRAPHS)
+        run.draws(1, CONFIG.saem_network.first_sweeps)
+        run.steps(CONFIG.saem_network.warm_up, CONFIG.saem_network.warm_up // 2)
+        run.thicken(learn_parents, CONFIG.saem_network.first_graphs)
         run.support_converged = penalty.name is None
-        for _ in range(0 if run.support_converged else MOST_CHOICES):
-            draws = run.draws(N_DRAWS)
+        for _ in range(0 if run.support_converged else CONFIG.saem_network.most_choices):
+            draws = run.draws(CONFIG.saem_network.n_draws)
             scores = score_loadings(run.parameters, draws, data, allowed, n_threads=n_threads)
             if adapt:
                 run.penalty = adapt_network_penalty(
@@ -348,15 +323,15 @@ def estimate_by_sampling(
             if run.support_converged:
                 break
             run.parameters = chosen
-            run.steps(BETWEEN, BETWEEN // 2)
-            run.thicken(learn_parents, LATER_GRAPHS)
+            run.steps(CONFIG.saem_network.between, CONFIG.saem_network.between // 2)
+            run.thicken(learn_parents, CONFIG.saem_network.later_graphs)
         return run
 
     run = estimate(parameters)
     if begin is None:
         run = _try_splits(run, estimate, allowed)
     draws = run.thin(learn_parents if final_parents is None else final_parents)
-    last = max(FEWEST_LAST, schedule.max_iter - run.n_iter)
+    last = max(CONFIG.saem_network.fewest_last, schedule.max_iter - run.n_iter)
     converged = run.steps(last, min(schedule.burn_in, last // 2))
     if to_maximum:
         converged |= run.to_maximum()
@@ -383,10 +358,12 @@ def _try_splits(
     check = CorrelationCheck(run.sampler.data)
 
     def agreement(one: SamplingRun) -> Agreement:
-        return check.agreement(one.parameters, one.draws(DRAWS_COMPARED), allowed)
+        return check.agreement(
+            one.parameters, one.draws(CONFIG.saem_network.draws_compared), allowed
+        )
 
     now = agreement(run)
-    for _ in range(MOST_SPLITS):
+    for _ in range(CONFIG.saem_network.most_splits):
         for point in now.start_points:
             other = estimate(point)
             then = agreement(other)

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
 from hidag.em.e_step import run_law_e_step
 from hidag.em.em import (
@@ -33,16 +34,8 @@ from hidag.strategy.problem import NetworkEstimate, SearchProblem
 
 Array = NDArray[np.float64]
 
-#: A state with a smaller expected count is not a parameter of a saturated law.
-OCCUPIED = 0.5
-#: Times that the graph is learned and the model fitted again under it.
-MAX_ROUNDS = 4
-#: Unconstrained updates of the law before the graph is learned from it.
-UNCONSTRAINED_UPDATES = 4
-#: EM steps of the law without an edge, and the gain of a step at which they end.
-EDGE_STEPS, EDGE_TOLERANCE = 20, 0.1
-#: Each of them is as long as two EM steps.
-UNCONSTRAINED_STEPS = 2 * UNCONSTRAINED_UPDATES
+#: EM steps of the unconstrained updates before the graph is learned: each is as long as two.
+UNCONSTRAINED_STEPS = 2 * CONFIG.structural_em.unconstrained_updates
 
 
 @dataclass(frozen=True)
@@ -141,8 +134,8 @@ def _without_needless_edges(
                     e_step.run,
                     law_step(estimate.probabilities),
                     law_step,
-                    tolerance=EDGE_TOLERANCE,
-                    max_steps=EDGE_STEPS,
+                    tolerance=CONFIG.structural_em.edge_tolerance,
+                    max_steps=CONFIG.structural_em.edge_steps,
                 )
                 found.append((criterion(fewer, law, value), fewer))
         top = max(found, default=(-np.inf, parents), key=lambda one: one[0])
@@ -156,7 +149,7 @@ def structural_em(
     first: Candidate,
     *,
     possible: NDArray[np.bool_] | None = None,
-    max_rounds: int = MAX_ROUNDS,
+    max_rounds: int = CONFIG.structural_em.max_rounds,
 ) -> NetworkEstimate:
     """Return the estimate under a network law: EM, support selection and graph, in turns.
 
@@ -207,13 +200,15 @@ def structural_em(
             LawEStep(estimate.parameters, data, features, problem.n_threads),
             estimate.probabilities,
             estimate.statistics.count,
-            UNCONSTRAINED_UPDATES,
+            CONFIG.structural_em.unconstrained_updates,
             ratio=information_ratio(estimate.parameters, so_far, data),
         )
     _, value = run_law_e_step(estimate.parameters, estimate.probabilities, first.data, features)
     n_counted = first.data.n_counted
     price = 0.5 * np.log(n_counted)
-    occupied = int((first.saturated.probabilities * n_counted >= OCCUPIED).sum())
+    occupied = int(
+        (first.saturated.probabilities * n_counted >= CONFIG.structural_em.occupied).sum()
+    )
     loadings = int((estimate.parameters.loadings != 0).sum())
     more = int((first.saturated.parameters.loadings != 0).sum()) - loadings
     full = first.saturated.log_likelihood - price * (occupied - 1 + more)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.data.q_matrix import read_q_matrix
 from hidag.data.readers import check_file_exists, read_folder, read_q
 from hidag.data.table import read_table
@@ -20,7 +21,7 @@ from hidag.inference.refit import make_warm_started
 from hidag.results import FitResult
 from hidag.simulation.designs import random_law
 from hidag.simulation.truth import Truth, simulate
-from hidag.strategy.moves.recombination import SAME_OPTIMUM_COSINE, loading_similarity
+from hidag.strategy.moves.recombination import loading_similarity
 from hidag.structure.graphs import CPDAG, DAG
 
 Notify = Callable[[str], None]
@@ -308,4 +309,7 @@ def _candidates(
 
 
 def _same(one: FitResult, other: FitResult) -> bool:
-    return loading_similarity(one.parameters, other.parameters) >= SAME_OPTIMUM_COSINE
+    return (
+        loading_similarity(one.parameters, other.parameters)
+        >= CONFIG.recombination.same_optimum_cosine
+    )

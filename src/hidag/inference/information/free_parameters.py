@@ -10,6 +10,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
 from hidag.fitting.information_criteria import (
     coefficient_maps,
@@ -38,7 +39,6 @@ from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.terms import Terms
 from hidag.network_em.junction_tree import CliqueMarginals
 from hidag.results import FitResult
-from hidag.strategy.structural_em import OCCUPIED
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -134,7 +134,7 @@ def law_blocks(
 
 def _free(expected: Array) -> Indices:
     """Return the outcomes with large enough expected counts (m,), except the most probable."""
-    occupied = np.flatnonzero(expected >= OCCUPIED)
+    occupied = np.flatnonzero(expected >= CONFIG.structural_em.occupied)
     return np.asarray(occupied[occupied != int(np.argmax(expected))])
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.measurement.families.base import Family, family_named, normal_base
 from hidag.measurement.parameters import MeasurementParameters
-from hidag.strategy.structural_em import OCCUPIED
 
 Array = NDArray[np.float64]
 
@@ -156,7 +156,7 @@ def boundary_directions(design: Array, information: Array) -> Array:
     """
     patterns, place = np.unique(design, axis=0, return_inverse=True)
     amount = np.bincount(place.ravel(), np.maximum(information, 0.0), minlength=len(patterns))
-    known = amount >= OCCUPIED
+    known = amount >= CONFIG.structural_em.occupied
     _, sizes, rotation = np.linalg.svd(patterns[known], full_matrices=True)
     rank = int((sizes > NO_DIRECTION * sizes.max(initial=0.0)).sum())
     suspect = rotation[rank:]
@@ -166,7 +166,7 @@ def boundary_directions(design: Array, information: Array) -> Array:
     # Scaled so that neither a coefficient nor a predictor changes by more than one.
     both = np.hstack([directions, directions @ patterns.T])
     largest = np.abs(both).max(axis=1, initial=0.0)
-    return np.asarray(directions[values < OCCUPIED * largest**2])
+    return np.asarray(directions[values < CONFIG.structural_em.occupied * largest**2])
 
 
 def information_in_rows(

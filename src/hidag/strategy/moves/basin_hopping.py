@@ -27,6 +27,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.em.em import Estimate, LawStep, append_run, normalise_counts, run_em
 from hidag.em.problem import Observer, Schedule
 from hidag.initialization.initializers import MOST_START_PARENTS
@@ -36,8 +37,6 @@ from hidag.latent.laws import factorise_counts
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY
 from hidag.strategy.moves.recombination import (
-    LEAST_GAIN,
-    SAME_OPTIMUM_COSINE,
     loading_similarity,
     replace_loadings,
     run_to_convergence,
@@ -47,20 +46,6 @@ from hidag.strategy.structural_em import Candidate
 
 #: From a candidate to the one that a move leads to.
 Move = Callable[[Candidate, SearchProblem, Observer], Candidate]
-
-#: EM steps without penalty, which converge slowly.
-UNPENALISED_STEPS = 60
-#: Loadings that stay after them have at least this share of their item's largest; the second share
-#: is tried if the first gains nothing.
-LOADING_SHARES = (0.45, 0.3)
-#: EM steps on these loadings before others may enter or leave.
-STEPS_ON_SUPPORT = 8
-#: EM steps of a restarted law before a graph is learned from it.
-LAW_STEPS = 16
-#: Largest number of moves from an end.
-MOST_MOVES = 10
-#: Largest number of ends that moves start from.
-MOST_HOPPING_STARTS = 4
 
 
 def hop_between_optima(
@@ -78,7 +63,7 @@ def hop_between_optima(
         As in :func:`hop_from`.
     """
     found: list[Candidate] = []
-    for end in ends[:MOST_HOPPING_STARTS]:
+    for end in ends[: CONFIG.basin_hopping.most_hopping_starts]:
         found.append(hop_from(end, problem, observer))
         best = max(found, key=lambda one: one.criterion)
         same = [one for one in found if _same_optimum(one, best)]
@@ -104,9 +89,9 @@ def hop_from(end: Candidate, problem: SearchProblem, observer: Observer) -> Cand
     if problem.penalty.name is None:
         moves = moves[:1]
     failed = 0
-    for number in range(MOST_MOVES):
+    for number in range(CONFIG.basin_hopping.most_moves):
         found = moves[number % len(moves)](end, problem, observer)
-        if found.criterion > end.criterion + LEAST_GAIN:
+        if found.criterion > end.criterion + CONFIG.recombination.least_gain:
             end, failed = found, 0
         else:
             failed += 1
@@ -118,7 +103,7 @@ def hop_from(end: Candidate, problem: SearchProblem, observer: Observer) -> Cand
 def restart_law(end: Candidate, problem: SearchProblem, observer: Observer) -> Candidate:
     """Return the candidate from the end's items and a uniform law."""
     n_states = problem.space.n_states
-    brief = fixed_steps(problem.schedule, LAW_STEPS)
+    brief = fixed_steps(problem.schedule, CONFIG.basin_hopping.law_steps)
     free = run_em(
         replace(problem, schedule=brief, observer=observer),
         end.estimate.parameters,
@@ -140,17 +125,20 @@ def lift_penalty(end: Candidate, problem: SearchProblem, observer: Observer) -> 
     law_step = partial(factorise_counts, parents=end.parents, space=problem.space)
     unpenalised = replace(problem, penalty=NO_SPARSITY, observer=observer)
     lifted = run_em(
-        replace(unpenalised, schedule=fixed_steps(problem.schedule, UNPENALISED_STEPS)),
+        replace(
+            unpenalised,
+            schedule=fixed_steps(problem.schedule, CONFIG.basin_hopping.unpenalised_steps),
+        ),
         end.estimate.parameters,
         law_step(spread_law(end.estimate.probabilities)),
         law_step=law_step,
     )
     found: list[Candidate] = []
-    for share in LOADING_SHARES:
+    for share in CONFIG.basin_hopping.loading_shares:
         refitted = refit_largest_loadings(lifted, share, unpenalised, law_step)
         steps = append_run(append_run(end.estimate, lifted), refitted)
         found.append(run_to_convergence(replace(end, estimate=steps), problem, observer))
-        if found[-1].criterion > end.criterion + LEAST_GAIN:
+        if found[-1].criterion > end.criterion + CONFIG.recombination.least_gain:
             return found[-1]
     best = max(found, key=lambda one: one.criterion)
     again = restart_law(best, problem, observer)
@@ -179,7 +167,7 @@ def refit_largest_loadings(
     items = replace_loadings(items, loadings, means, means)
     own = problem.allowed.copy()
     own[:, 1:] *= items.loadings != 0
-    brief = min(STEPS_ON_SUPPORT, problem.schedule.max_iter)
+    brief = min(CONFIG.basin_hopping.steps_on_support, problem.schedule.max_iter)
     return run_em(
         replace(problem, allowed=own, schedule=replace(problem.schedule, max_iter=brief)),
         items,
@@ -209,7 +197,7 @@ def largest_loadings(
 def _same_optimum(one: Candidate, other: Candidate) -> bool:
     return (
         loading_similarity(one.estimate.parameters, other.estimate.parameters)
-        >= SAME_OPTIMUM_COSINE
+        >= CONFIG.recombination.same_optimum_cosine
     )
 
 

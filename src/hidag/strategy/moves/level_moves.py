@@ -148,7 +148,7 @@ def shift_levels(
             fewer = _sparse_effects(items, values, law, features[place], (a, b))
             gain = int(support.sum() - fewer.support.sum())
             if gain > 0 and fewer.in_range().all():
-                moved = np.bincount(place, law, minlength=space.n_states)
+                moved: Array = np.bincount(place, law, space.n_states).astype(np.float64)
                 found.append((gain, (fewer, spread_law(moved))))
     found.sort(key=lambda one: -one[0])
     return [move for _, move in found]

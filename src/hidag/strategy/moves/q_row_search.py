@@ -17,6 +17,7 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
 from hidag.em.e_step import StateScores, iterate_posteriors
 from hidag.em.em import Estimate
@@ -26,17 +27,6 @@ from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.terms import Effects
 
 Array = NDArray[np.float64]
-
-#: Largest number of joint states, and of latents in a set.
-MOST_STATES, MOST_LATENTS = 1 << 10, 3
-#: Largest number of combinations of levels of all sets together.
-MOST_COMBINATIONS = 600
-#: Exponentials of larger numbers would overflow.
-LARGEST_EXPONENT = 600.0
-#: Steps of the short EM, and the smallest share of an item's variance that its noise may have.
-STEPS, SMALLEST_NOISE = 25, 1e-3
-#: Means in a combination of levels stay this far inside the family's range.
-INSIDE = 1e-4
 
 
 def improve_rows(
@@ -66,7 +56,7 @@ def improve_rows(
     MeasurementParameters or None
         None if no item would change, or if there are too many joint states.
     """
-    if space.n_states > MOST_STATES:
+    if space.n_states > CONFIG.q_row_search.most_states:
         return None
     chosen = np.array(estimate.parameters.support, dtype=np.int8)
     tables: dict[int, tuple[tuple[int, ...], Array, float]] = {}
@@ -127,7 +117,7 @@ def _posterior_without_item(
             own *= data.observed[rows, item][:, None]
         # Relative to the most probable state, to avoid overflow and underflow.
         rest = np.take_along_axis(own, posterior.argmax(axis=1)[:, None], axis=1) - own
-        np.exp(np.minimum(rest, LARGEST_EXPONENT, out=rest), out=rest)
+        np.exp(np.minimum(rest, CONFIG.q_row_search.largest_exponent, out=rest), out=rest)
         rest *= posterior
         out[rows] = (rest @ every) / rest.sum(axis=1, keepdims=True)
     return out
@@ -139,8 +129,11 @@ def _possible_sets(
     """Return the sets of latents that an item may have, its present one first."""
     must = [int(k) for k in np.flatnonzero(entries == 1)]
     may = [int(k) for k in np.flatnonzero(entries < 0)]
-    most = min(MOST_LATENTS, space.n_latents)
-    while most > 1 and comb(len(may), most) * max(space.levels) ** most > MOST_COMBINATIONS:
+    most = min(CONFIG.q_row_search.most_latents, space.n_latents)
+    while (
+        most > 1
+        and comb(len(may), most) * max(space.levels) ** most > CONFIG.q_row_search.most_combinations
+    ):
         most -= 1
     found = [
         tuple(sorted((*must, *more)))
@@ -182,8 +175,8 @@ def _fit_means(
     means = (counted * x) @ known / np.maximum(share, 1e-9)
     noise = spread
     value = -np.inf
-    for _ in range(STEPS):
-        inside = family.clip_mean(means, INSIDE)
+    for _ in range(CONFIG.q_row_search.steps):
+        inside = family.clip_mean(means, CONFIG.q_row_search.inside)
         predictor = family.predictor(inside)
         theta, partition = family.natural(predictor, np.full(len(predictor), noise))
         log_density = np.outer(x, theta) - partition
@@ -198,10 +191,10 @@ def _fit_means(
         means = np.where(share > 1e-6, x @ joint / np.maximum(share, 1e-9), centre)
         if family.is_location_scale:
             squares = float((joint * (x[:, None] - means) ** 2).sum())
-            noise = max(squares / float(counted.sum()), SMALLEST_NOISE * spread)
+            noise = max(squares / float(counted.sum()), CONFIG.q_row_search.smallest_noise * spread)
         if value - last < 0.01:
             break
-    predictors = np.asarray(family.predictor(family.clip_mean(means, INSIDE)))
+    predictors = np.asarray(family.predictor(family.clip_mean(means, CONFIG.q_row_search.inside)))
     return value - price * (len(predictors) - 1), predictors, noise
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.special import betaln
 
+from hidag.config import CONFIG
 from hidag.em.em import Estimate, append_run, run_em
 from hidag.em.information import log_evidence, observed_information
 from hidag.em.m_step import Basis, coefficient_scales, is_penalised
@@ -28,26 +29,6 @@ from hidag.strategy.problem import SearchProblem
 from hidag.strategy.structural_em import Candidate, law_complexity, structural_em
 
 Array = NDArray[np.float64]
-
-#: Largest number of candidates that are run to convergence.
-MOST_ENDS = 4
-#: Two candidates are the same optimum if all matched latents' loadings have at least this cosine.
-SAME_OPTIMUM_COSINE = 0.97
-#: Tolerance of these runs, as a multiple of the final one.
-ENDS_TOLERANCE = 3.0
-#: Rounds of structural EM in these runs.
-ROUNDS_TO_END = 2
-#: Versions of a latent are the same when their loadings have at least this cosine.
-SAME_VERSION = 0.93
-#: EM steps before an exchange is compared.
-STEPS_OF_EXCHANGE = 8
-#: A latent with fewer items is unused: a single item does not distinguish it from noise.
-FEWEST_ITEMS = 2
-#: Cost of an unused latent, in units of log-likelihood: the user asked for this many latents, so
-#: that an optimum without one of them must fit far better.
-UNUSED_LATENT_COST = 10.0
-#: Least gain of a move, in units of log-likelihood; smaller ones are within the EM tolerance.
-LEAST_GAIN = 1.0
 
 
 def loading_similarity(one: MeasurementParameters, other: MeasurementParameters) -> float:
@@ -76,7 +57,7 @@ def converge_and_recombine(
     problem: SearchProblem,
     observers: list[Observer],
     *,
-    most_ends: int = MOST_ENDS,
+    most_ends: int = CONFIG.recombination.most_ends,
 ) -> list[Candidate]:
     """Return distinct candidates run to convergence on all rows, the best first.
 
@@ -116,7 +97,8 @@ def distinct_optima(
             break
         mine, levels = _directions(parameters[i]), parameters[i].terms.levels
         if all(
-            _similarity(mine, other, levels, parameters[j].terms.levels) < SAME_OPTIMUM_COSINE
+            _similarity(mine, other, levels, parameters[j].terms.levels)
+            < CONFIG.recombination.same_optimum_cosine
             for j, other in zip(out, found, strict=True)
         ):
             out.append(i)
@@ -139,14 +121,18 @@ def criterion_of(
     optional = is_penalised(problem.allowed[:, 1:])
     items = log_evidence(parameters, information, coefficient_scales(data), optional)
     price = law_complexity(estimate, parents, problem.space, data.n_counted)
-    unused = int((parameters.q_matrix.sum(axis=0) < FEWEST_ITEMS).sum())
-    return float(estimate.log_likelihood + items - price - UNUSED_LATENT_COST * unused)
+    unused = int((parameters.q_matrix.sum(axis=0) < CONFIG.recombination.fewest_items).sum())
+    return float(
+        estimate.log_likelihood + items - price - CONFIG.recombination.unused_latent_cost * unused
+    )
 
 
 def run_to_convergence(look: Candidate, problem: SearchProblem, observer: Observer) -> Candidate:
     """Return a candidate after structural EM on all rows with a coarser tolerance."""
-    coarse = replace(problem, schedule=problem.tolerating(ENDS_TOLERANCE), observer=observer)
-    found = structural_em(coarse, look, max_rounds=ROUNDS_TO_END)
+    coarse = replace(
+        problem, schedule=problem.tolerating(CONFIG.recombination.ends_tolerance), observer=observer
+    )
+    found = structural_em(coarse, look, max_rounds=CONFIG.recombination.rounds_to_end)
     return replace(
         look,
         estimate=found.estimate,
@@ -167,10 +153,12 @@ def _recombine(
     ``tried`` has the versions of each latent that have been tried; new ones are appended.
     """
     law_step = partial(factorise_counts, parents=best.parents, space=problem.space)
-    plan = problem.tolerating(ENDS_TOLERANCE, STEPS_OF_EXCHANGE)
+    plan = problem.tolerating(
+        CONFIG.recombination.ends_tolerance, CONFIG.recombination.steps_of_exchange
+    )
     partner = match_latents(best.estimate.parameters, other)
     for k, version in _other_versions(best.estimate.parameters, partner):
-        if any(_cosine(version, old) >= SAME_VERSION for old in tried[k]):
+        if any(_cosine(version, old) >= CONFIG.recombination.same_version for old in tried[k]):
             continue
         tried[k].append(version)
         mixed = exchange_latents(best.estimate, partner, k, problem.basis)
@@ -181,7 +169,7 @@ def _recombine(
             law_step=law_step,
         )
         criterion = criterion_of(found, best.parents, problem)
-        if criterion > best.criterion + LEAST_GAIN:
+        if criterion > best.criterion + CONFIG.recombination.least_gain:
             both = append_run(best.estimate, found)
             best = replace(best, estimate=both, criterion=criterion)
     return best
@@ -198,7 +186,7 @@ def _other_versions(
     """Yield the latents whose loadings differ from the partner's, with its strengths (J,)."""
     for k in range(best.n_latents):
         mine, version = best.strengths[:, k], partner.strengths[:, k]
-        if _cosine(mine, version) < SAME_VERSION:
+        if _cosine(mine, version) < CONFIG.recombination.same_version:
             yield k, version
 
 
@@ -257,10 +245,6 @@ def replace_loadings(
         intercept=np.where(keep, intercept, items.intercept),
         loadings=np.where(keep[:, None], loadings, items.loadings),
     )
-
-
-#: With a larger share of reversed loadings, items are taken to be keyed in both directions.
-LARGEST_SHARE_AGAINST = 0.25
 
 
 def reversed_loadings(parameters: MeasurementParameters) -> NDArray[np.bool_]:
@@ -326,7 +310,7 @@ def try_monotone_loadings(
         return ends, problem
     n_against = int(reversed_loadings(best.estimate.parameters).sum())
     n_loadings = int((best.estimate.parameters.loadings != 0).sum())
-    if not 0 < n_against <= LARGEST_SHARE_AGAINST * n_loadings:
+    if not 0 < n_against <= CONFIG.recombination.largest_share_against * n_loadings:
         return ends, problem
     allowed = np.where(problem.allowed == PENALISED, NONNEGATIVE, problem.allowed).astype(np.uint8)
     rising = replace(problem, allowed=allowed)

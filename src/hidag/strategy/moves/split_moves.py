@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, minimize
 
+from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData, weighted_mean_and_sd
 from hidag.em.em import Estimate, append_run, run_em
 from hidag.em.m_step import coefficient_scales, is_penalised
@@ -23,26 +24,12 @@ from hidag.initialization.start_points import spread_law
 from hidag.measurement.families.base import MeanFamily
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY
-from hidag.strategy.moves.basin_hopping import (
-    LOADING_SHARES,
-    fixed_steps,
-    hop_from,
-    refit_largest_loadings,
-)
-from hidag.strategy.moves.recombination import (
-    LEAST_GAIN,
-    replace_loadings,
-    run_to_convergence,
-)
+from hidag.strategy.moves.basin_hopping import fixed_steps, hop_from, refit_largest_loadings
+from hidag.strategy.moves.recombination import replace_loadings, run_to_convergence
 from hidag.strategy.problem import SearchProblem
 from hidag.strategy.structural_em import Candidate
 
 Array = NDArray[np.float64]
-
-#: A latent with fewer items is not split.
-FEWEST_ITEMS = 3
-#: Initial probability that the two parts of a latent have the same level.
-SPLIT_AGREEMENT = 0.7
 
 
 @dataclass(frozen=True)
@@ -174,7 +161,7 @@ def least_used_and_splits(
     out = []
     for latent in np.flatnonzero(free):
         own = np.flatnonzero((items.loadings[:, latent] != 0) & judged)
-        if latent == idle or len(own) < FEWEST_ITEMS:
+        if latent == idle or len(own) < CONFIG.split_moves.fewest_items:
             continue
         leaving, excess = split_sides(residual, own)
         out.append(Split(int(latent), leaving, excess))
@@ -188,14 +175,6 @@ def split_loadings(loadings: Array, split: Split, idle: int) -> Array:
     out[split.leaving, idle] = loadings[split.leaving, split.latent]
     out[split.leaving, split.latent] = 0.0
     return out
-
-
-#: Splits that are tried from one end, those with the largest excess.
-MOST_SPLITS = 3
-#: Largest number of successive splits.
-MOST_ROUNDS = 3
-#: EM steps without penalty after a split.
-SPLIT_STEPS = 40
 
 
 def try_splits(end: Candidate, problem: SearchProblem, observer: Observer) -> Candidate:
@@ -212,14 +191,17 @@ def try_splits(end: Candidate, problem: SearchProblem, observer: Observer) -> Ca
     """
     if max(problem.space.levels) > 2 or problem.penalty.name is None:
         return end
-    for _ in range(MOST_ROUNDS):
+    for _ in range(CONFIG.split_moves.most_rounds):
         idle, splits = promising_splits(end.estimate, problem)
-        found = [_split(end, s, idle, problem, observer) for s in splits[:MOST_SPLITS]]
+        found = [
+            _split(end, s, idle, problem, observer)
+            for s in splits[: CONFIG.split_moves.most_splits]
+        ]
         if not found:
             break
         # Basin hopping costs several times as much as a split: only for the best.
         best = hop_from(max(found, key=lambda one: one.criterion), problem, observer)
-        if best.criterion <= end.criterion + LEAST_GAIN:
+        if best.criterion <= end.criterion + CONFIG.recombination.least_gain:
             break
         end = best
     return end
@@ -248,7 +230,11 @@ def start_of_split(
     cube = law.reshape(problem.space.levels)
     shape = [1] * cube.ndim
     shape[idle] = shape[split.latent] = 2
-    joint = np.where(np.eye(2, dtype=bool), SPLIT_AGREEMENT, 1.0 - SPLIT_AGREEMENT).reshape(shape)
+    joint = np.where(
+        np.eye(2, dtype=bool),
+        CONFIG.split_moves.split_agreement,
+        1.0 - CONFIG.split_moves.split_agreement,
+    ).reshape(shape)
     split_law = np.ascontiguousarray(cube.sum(axis=idle, keepdims=True) * joint).ravel()
     before, after = (one @ problem.basis.features for one in (law, split_law))
     return replace_loadings(items, loadings, before, after), spread_law(split_law)
@@ -260,21 +246,15 @@ def _split(
     """Return the candidate that a split leads to."""
     items, law = start_of_split(end.estimate, split, idle, problem)
     unpenalised = replace(problem, penalty=NO_SPARSITY, observer=observer)
-    plan = fixed_steps(problem.schedule, SPLIT_STEPS)
+    plan = fixed_steps(problem.schedule, CONFIG.split_moves.split_steps)
     lifted = run_em(replace(unpenalised, schedule=plan), items, law)
-    refitted = refit_largest_loadings(lifted, LOADING_SHARES[0], unpenalised)
+    refitted = refit_largest_loadings(lifted, CONFIG.basin_hopping.loading_shares[0], unpenalised)
     steps = append_run(lifted, refitted)
     parents = problem.learn_parents(
         steps.parameters, steps.probabilities, problem.data, max(steps.n_iter, 1)
     )
     first = replace(end, estimate=append_run(end.estimate, steps), parents=parents)
     return run_to_convergence(first, problem, observer)
-
-
-#: Iterations of the minimiser: the criteria of supports differ by far more than the last ones gain.
-MOST_STEPS = 100
-#: Bound on correlations of factors, so that no two of them coincide.
-LARGEST_CORRELATION = 0.98
 
 
 def support_criterion(
@@ -319,29 +299,18 @@ def support_criterion(
         return 0.5 * float((weighted * rest).sum()), np.concatenate([to_slopes, to_factors])
 
     first = np.concatenate([loadings[places], factors[above]])
-    largest = np.repeat([1.0, LARGEST_CORRELATION], [len(places[0]), len(above[0])])
+    largest = np.repeat(
+        [1.0, CONFIG.split_moves.largest_correlation], [len(places[0]), len(above[0])]
+    )
     found = minimize(
         squares,
         np.clip(first, -largest, largest),
         jac=True,
         method="L-BFGS-B",
         bounds=Bounds(-largest, largest),
-        options={"maxiter": MOST_STEPS},
+        options={"maxiter": CONFIG.split_moves.most_steps},
     )
     return float(found.fun) + price * len(places[0])
-
-
-#: Largest number of rows that correlations are computed from.
-MOST_ROWS = 5000
-#: Smallest excess of a latent with m items: this share of 2 sqrt(m / N), which random correlations
-#: reach without a fit, and at least the second number, because large samples show any misfit.
-BEYOND_CHANCE, SMALLEST_EXCESS = 0.7, 0.1
-#: Largest number of start points from one fit.
-MOST_START_POINTS = 2
-#: Two latents that share more than this part of their items are taken for mixtures of each other.
-SHARED_ITEMS = 0.5
-#: Smaller variances of standardised columns count as zero.
-SMALLEST_SPREAD = 1e-9
 
 
 @dataclass(frozen=True)
@@ -371,7 +340,7 @@ class CorrelationCheck:
     """
 
     def __init__(self, data: WorkingData) -> None:
-        self.data = data.first_rows(MOST_ROWS)
+        self.data = data.first_rows(CONFIG.split_moves.most_rows)
         shape = (self.data.n_samples, self.data.n_items)
         observed = self.data.observed
         self.seen = np.ones(shape, dtype=bool) if observed is None else observed == 1
@@ -434,7 +403,7 @@ class CorrelationCheck:
         idle, splits = least_used_and_splits(items, self.data, residual, free)
         clear = [one for one in splits if one.excess > self._smallest_excess(support, one)]
         points = []
-        for split in clear[:MOST_START_POINTS]:
+        for split in clear[: CONFIG.split_moves.most_start_points]:
             other = _most_similar_latent(support, split.latent, free)
             if other is None:
                 loadings, other = split_loadings(items.loadings, split, idle), idle
@@ -463,7 +432,7 @@ class CorrelationCheck:
         """Return the smallest excess at which a latent is split."""
         n_items = int(support[:, split.latent].sum())
         chance = 2.0 * float(np.sqrt(n_items / self.data.n_counted))
-        return max(BEYOND_CHANCE * chance, SMALLEST_EXCESS)
+        return max(CONFIG.split_moves.beyond_chance * chance, CONFIG.split_moves.smallest_excess)
 
     def _separate(self, loadings: Array, one: int, other: int) -> Array:
         """Return loadings (J, K) in which the items of two latents are divided between them.
@@ -494,7 +463,9 @@ def _pairwise(x: Array, seen: NDArray[np.bool_], weights: Array) -> tuple[Array,
     mean = (counted * x).T @ known / safe
     spread = (counted * x * x).T @ known / safe - mean**2
     together = (counted * x).T @ x / safe - mean * mean.T
-    useful = (spread > SMALLEST_SPREAD) & (spread.T > SMALLEST_SPREAD)
+    useful = (spread > CONFIG.split_moves.smallest_spread) & (
+        CONFIG.split_moves.smallest_spread < spread.T
+    )
     np.fill_diagonal(useful, False)
     scale = np.sqrt(np.where(useful, spread * spread.T, 1.0))
     return np.where(useful, together / scale, 0.0), np.where(useful, rows, 0.0)
@@ -508,4 +479,4 @@ def _most_similar_latent(
     shared = (support & own).sum(axis=0) / np.maximum((support | own).sum(axis=0), 1)
     shared[~free] = shared[latent] = 0.0
     best = int(np.argmax(shared))
-    return best if shared[best] > SHARED_ITEMS else None
+    return best if shared[best] > CONFIG.split_moves.shared_items else None

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.latent.counts import LatentCounts
 from hidag.latent.laws import Parents, network_complexity
 from hidag.measurement.parameters import order_all_levels
@@ -29,9 +30,6 @@ from hidag.structure.graph_search import SearchResult
 from hidag.structure.graphs import CPDAG, DAG
 from hidag.structure.knowledge import Knowledge, nonadjacent_pairs, orient_by_knowledge
 from hidag.structure.scores import CountScore, LocalScore
-
-#: Difference of criteria, in units of log-likelihood, that counts as very strong evidence.
-VERY_STRONG = 5.0
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ class KnowledgeCost:
     def strong(self) -> bool:
         """Whether the evidence against the knowledge is very strong."""
         # A law with the knowledge may have more parameters, which is no evidence against it.
-        return bool(self.log_likelihood - max(self.saved, 0.0) > VERY_STRONG)
+        return bool(self.log_likelihood - max(self.saved, 0.0) > CONFIG.edge_tests.very_strong)
 
 
 def cost_of_knowledge(
@@ -150,12 +148,6 @@ def _strong_cost(
 
 
 Array = NDArray[np.float64]
-
-#: Edges whose removal lowers the graph's score by more than this are not tested. The bound grows
-#: with the ratio of the score's number of rows to the effective one.
-CERTAIN_LOSS = 15.0
-#: No graph without an edge is searched if dropping it alone loses this many times that bound.
-NO_SEARCH_NEEDED = 4.0
 
 
 @dataclass(frozen=True)
@@ -257,7 +249,7 @@ def confirm_edges(
     max_tests : int
     """
     half_log = 0.5 * float(np.log(max(n_rows, 2.0)))
-    certain_loss = CERTAIN_LOSS * max(1.0, n_scored / max(n_rows, 1.0))
+    certain_loss = CONFIG.edge_tests.certain_loss * max(1.0, n_scored / max(n_rows, 1.0))
     orders = order_all_levels(observed.parameters)
 
     def evaluate(result: SearchResult) -> _Evaluated:
@@ -309,7 +301,7 @@ def _rivals(
 ) -> list[_Rival]:
     """Return the best graphs without one of the edges, of those with a small loss of score."""
     adjacency = found.graph.adjacency
-    weak = _weak_edges(found, score, NO_SEARCH_NEEDED * certain_loss)
+    weak = _weak_edges(found, score, CONFIG.edge_tests.no_search_needed * certain_loss)
     out = []
     joined = np.triu((adjacency | adjacency.T) == 1, 1)
     for a, b in np.argwhere(joined).tolist():

@@ -39,10 +39,6 @@ from hidag.structure.mixed_graphs import find_cycle, parents_to_adjacency
 
 Array = NDArray[np.float64]
 
-#: EM for a restricted law ends when a step gains less than this, in units of log-likelihood.
-LAW_TOLERANCE = 0.05
-MAX_LAW_STEPS = 40
-
 
 @dataclass(frozen=True)
 class ObservedFit:
@@ -79,8 +75,8 @@ class ObservedFit:
             self._items.run,
             law_step(begin),
             law_step,
-            tolerance=LAW_TOLERANCE,
-            max_steps=MAX_LAW_STEPS,
+            tolerance=CONFIG.likelihood_search.law_tolerance,
+            max_steps=CONFIG.likelihood_search.max_law_steps,
         )
 
     @cached_property
@@ -94,9 +90,6 @@ class ObservedFit:
 
 
 Pair = tuple[int, int]
-
-#: Largest number of members of an equivalence class that are enumerated.
-MOST_MEMBERS = 32
 
 
 @dataclass(frozen=True)
@@ -116,7 +109,10 @@ class SingleChanges:
         out = [parents]
         for graph in out:
             for a, k in edges_of(graph):
-                if set(graph[k]) - {a} != set(graph[a]) or len(out) >= MOST_MEMBERS:
+                if (
+                    set(graph[k]) - {a} != set(graph[a])
+                    or len(out) >= CONFIG.likelihood_search.most_members
+                ):
                     continue
                 other = self.turned(graph, a, k)
                 if other is not None and other not in out:
@@ -164,11 +160,6 @@ def _replaced(parents: Parents, k: int, causes: set[int]) -> Parents:
 
 
 # --- What single changes of a graph would do to the observed data's likelihood, before any
-
-#: Conditional probabilities nearer to 0 or 1 than this are taken for this.
-NEAR_CERTAIN = 1e-3
-#: What keeps information invertible where rows say nothing.
-LEAST_INFORMATION = 1e-6
 
 
 @dataclass(frozen=True)
@@ -247,7 +238,7 @@ def move_estimates(observed: ObservedFit, parents: Parents, law: Array) -> MoveE
     columns = np.column_stack([tables.scores, *together])
     total, information = _observed(observed, law, columns)
     n_own = tables.scores.shape[1]
-    own = information[:n_own, :n_own] + LEAST_INFORMATION * np.eye(n_own)
+    own = information[:n_own, :n_own] + CONFIG.likelihood_search.least_information * np.eye(n_own)
     free = np.ix_(tables.free, tables.free)
     # A probability that a hierarchy fixes has no variance.
     inverse = np.zeros((n_own, n_own))
@@ -255,7 +246,7 @@ def move_estimates(observed: ObservedFit, parents: Parents, law: Array) -> MoveE
     cross = information[:n_own, n_own:]
     left = np.diag(information)[n_own:] - (cross * (inverse @ cross)).sum(axis=0)
     score = total[n_own:] - cross.T @ (inverse @ total[:n_own])
-    gain = 0.5 * score**2 / np.maximum(left, LEAST_INFORMATION)
+    gain = 0.5 * score**2 / np.maximum(left, CONFIG.likelihood_search.least_information)
     return MoveEstimates(
         dict(zip(apart, gain.tolist(), strict=True)),
         tables.losses(parents, inverse),
@@ -314,7 +305,11 @@ class _Tables:
             occurs = np.bincount(place, law, size)
             upper = np.bincount(place, law * z[:, k], size)
             share = np.where(occurs > 0, upper / np.where(occurs > 0, occurs, 1.0), 0.5)
-            share = np.clip(share, NEAR_CERTAIN, 1.0 - NEAR_CERTAIN)
+            share = np.clip(
+                share,
+                CONFIG.likelihood_search.near_certain,
+                1.0 - CONFIG.likelihood_search.near_certain,
+            )
             if possible is not None:
                 cells = possible_cells(possible, space, k, causes)
                 may_be.append(cells)
@@ -372,17 +367,6 @@ def _observed(observed: ObservedFit, law: Array, columns: Array) -> tuple[Array,
     return counts @ columns, products * (data.n_counted / some.n_counted)
 
 
-#: Largest estimated loss of a change that is fitted all the same: estimates are rough.
-WITHIN_REACH = 3.0
-#: Largest number of changes that are fitted without an improvement.
-MOST_TRIED = 10
-#: Least gain of a change, in units of log-likelihood; smaller ones are within the EM tolerance.
-LEAST_GAIN = 0.1
-#: Largest number of graphs that are fitted, fewer if an E-step is expensive: this many
-#: multiplications divided by those of an E-step, and at least the last number.
-MOST_FITS, WORK_FOR_FITS, FEWEST_FITS = 100, 1e10, 10
-
-
 def use_likelihood_search(observed: ObservedFit, ratio: float) -> bool:
     """Return whether the graph is searched by observed-data likelihood.
 
@@ -393,13 +377,21 @@ def use_likelihood_search(observed: ObservedFit, ratio: float) -> bool:
     ratio : float
         Information ratio; the search is for low ones.
     """
-    few = max(observed.space.levels) == 2 and fits_allowed(observed) >= FEWEST_FITS
+    few = (
+        max(observed.space.levels) == 2
+        and fits_allowed(observed) >= CONFIG.likelihood_search.fewest_fits
+    )
     return few and ratio < CONFIG.information.low_ratio
 
 
 def fits_allowed(observed: ObservedFit) -> int:
     """Return the largest number of graphs to fit."""
-    return int(min(MOST_FITS, WORK_FOR_FITS // observed.work()))
+    return int(
+        min(
+            CONFIG.likelihood_search.most_fits,
+            CONFIG.likelihood_search.work_for_fits // observed.work(),
+        )
+    )
 
 
 @dataclass(frozen=True)
@@ -456,10 +448,12 @@ class LikelihoodSearch:
         """Return the graph that no single change improves, from a starting graph."""
         best = self.fitted(parents, self.observed.law)
         while len(self._known) < fits_allowed(self.observed):
-            better = self._first_better(best, self._estimated(best), MOST_TRIED)
+            better = self._first_better(
+                best, self._estimated(best), CONFIG.likelihood_search.most_tried
+            )
             if better is None:
                 turned = self.changes.all_turned(best.parents)
-                better = self._first_better(best, turned, MOST_FITS)
+                better = self._first_better(best, turned, CONFIG.likelihood_search.most_fits)
             if better is None:
                 break
             best = better
@@ -478,7 +472,7 @@ class LikelihoodSearch:
                 break
             tried.add(which)
             found = self.fitted(parents, best.law)
-            if found.criterion > best.criterion + LEAST_GAIN:
+            if found.criterion > best.criterion + CONFIG.likelihood_search.least_gain:
                 return found
         return None
 
@@ -493,7 +487,7 @@ class LikelihoodSearch:
                 for edge in edges_of(member)
             ]
             for (a, b), gain in estimates.gains.items():
-                if gain > self.price - WITHIN_REACH:
+                if gain > self.price - CONFIG.likelihood_search.within_reach:
                     both = (self.changes.joined(member, *edge) for edge in ((a, b), (b, a)))
                     changed += [(one, gain) for one in both]
             for parents, gain in changed:
@@ -501,7 +495,9 @@ class LikelihoodSearch:
                     more = self._n_parameters(parents) - now
                     moves.append((gain - self.price * more, parents))
         moves.sort(key=lambda move: -move[0])
-        return (parents for value, parents in moves if value > -WITHIN_REACH)
+        return (
+            parents for value, parents in moves if value > -CONFIG.likelihood_search.within_reach
+        )
 
     def _n_parameters(self, parents: Parents) -> int:
         return n_free_probabilities(parents, self.observed.space, self.observed.possible)
