@@ -123,10 +123,7 @@ class AverageEffects:
         )
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per pair: cause, effect, kind, low, high, lower, upper.
-
-        Rows with a NaN have a ``reason`` too.
-        """
+        """Return a row per pair: cause, effect, kind, low, high, lower, upper, perhaps reason."""
         out = []
         for c, cause in enumerate(self.causes):
             for e, effect in enumerate(self.effects):

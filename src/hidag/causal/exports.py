@@ -200,10 +200,7 @@ def _numbers(row: Array) -> str:
 
 
 def to_gml(result: FitResult | DCRL, *, items: bool = False) -> str:
-    """Return GML whose nodes have their states and, as JSON, parents and conditional tables.
-
-    The graph's ``comment`` says whether the tables are not those of the fitted law.
-    """
+    """Return GML whose nodes have their states and, as JSON, parents and conditional tables."""
     fitted = as_result(result)
     nodes, note = _prepare_export(fitted, items)
     graph = nx.DiGraph()
@@ -224,8 +221,7 @@ def to_gml(result: FitResult | DCRL, *, items: bool = False) -> str:
 def to_dot(result: FitResult | DCRL, *, items: bool = False) -> str:
     """Return Graphviz text of the fitted graph, with conditional tables in the nodes' tooltips.
 
-    Undirected edges have no arrow head; the tables are over one member. A comment says whether they
-    are not those of the fitted law.
+    Undirected edges have no arrow head; the tables are over one member.
     """
     fitted = as_result(result)
     nodes, note = _prepare_export(fitted, items)

@@ -152,11 +152,7 @@ def _row(kind: str, name: str, what: str, before: float, low: float, high: float
 
 
 class InterventionModel:
-    """A fit prepared for many queries; intermediate results are cached.
-
-    ``graph`` is the causal graph, the fitted one by default, ``limit`` the largest number of sets
-    of parents.
-    """
+    """A fit with a causal graph, prepared for many queries; ``limit`` bounds sets of parents."""
 
     def __init__(
         self, result: FitResult, *, graph: CPDAG | DAG | None = None, limit: int = MAX_PARENT_SETS

@@ -104,8 +104,11 @@ class WeightedSample:
             weights *= factor.table[tuple(states[:, v] for v in factor.variables)]
         total = float(weights.sum())
         if not total > 0:
-            reason = "the given values have probability zero in all {n:,} draws from the fitted "
-            raise DataError("impossible-evidence", f"{reason}latent distribution", n=len(states))
+            reason = (
+                "the given values have probability zero in all {n:,} draws from the fitted latent "
+                "distribution"
+            )
+            raise DataError("impossible-evidence", reason, n=len(states))
         return cls(states, weights / total, law.space.levels)
 
     def marginal(self, variables: Sequence[int]) -> Array:
@@ -130,8 +133,7 @@ def law_factors(law: LatentLaw) -> list[Factor]:
 def condition_law(law: LatentLaw, likelihoods: Sequence[Factor] = ()) -> ConditionedLaw:
     """Return the law of the latents given likelihoods of evidence, ready for any marginal.
 
-    Exact unless the junction tree of the graph needs a table of more than 2^21 cells; then a
-    weighted sample of 200,000 draws with a fixed seed (:class:`WeightedSample`).
+    Exact unless a junction tree needs too large a table; then a :class:`WeightedSample`.
     """
     factors = [*law_factors(law), *likelihoods]
     if law.space.n_states <= MAX_ENUMERATED_STATES:
@@ -145,11 +147,7 @@ def condition_law(law: LatentLaw, likelihoods: Sequence[Factor] = ()) -> Conditi
 def factorise_over_dag(
     law: LatentLaw, dag: DAG, conditioned: ConditionedLaw | None = None
 ) -> NetworkLaw:
-    """Return the law as conditional tables over a DAG.
-
-    The same distribution if it factorises over the DAG, as over every member of its Markov
-    equivalence class; otherwise the closest one in Kullback-Leibler divergence.
-    """
+    """Return the law, or the closest one in Kullback-Leibler divergence, as tables over a DAG."""
     parents = dag.parents
     if isinstance(law, NetworkLaw) and parents == law.parents:
         return law
@@ -263,11 +261,9 @@ def item_likelihood(result: FitResult, item: int, x: float) -> Factor:
     name, family = result.item_names[item], result.families[item]
     known = item_type(family)
     if not np.isfinite(x) or known.find_invalid(np.array([x])) is not None:
-        raise DataError(
-            "invalid-evidence",
-            "{item}={value:g} cannot be given: the item ({family}) takes {expected}",
-            {"item": name, "value": x, "family": family, "expected": known.allowed_values},
-        )
+        reason = "{item}={value:g} cannot be given: the item ({family}) takes {expected}"
+        params = {"item": name, "value": x, "family": family, "expected": known.allowed_values}
+        raise DataError("invalid-evidence", reason, params)
     latents, states = item_states(result, item)
     # Extreme values overflow on the way to a density of zero.
     with np.errstate(over="ignore", invalid="ignore"):

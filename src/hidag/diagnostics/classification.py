@@ -242,11 +242,7 @@ class Classification:
     notes: tuple[Message, ...]
 
     def to_table(self) -> Table:
-        """Return one row per row: id, profile, its probability, answers, and each latent.
-
-        For a latent: its most probable and expected level, and the probability of each but the
-        lowest.
-        """
+        """Return one row per row: id, profile, probability, answers, and levels of latents."""
         header = ["id", "profile", "profile_probability", "n_answers"]
         parts: list[list[Any]] = [
             list(self.ids),

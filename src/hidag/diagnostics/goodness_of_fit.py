@@ -64,11 +64,8 @@ def run_predictive_checks(
 ) -> Table:
     """Return observed statistics with those of tables drawn from the fit.
 
-    For each item its mean and, unless it is binary, its standard deviation, smallest and largest
-    value and share of zeros; for all items the spread of the rows' means and the mean absolute
-    correlation. *lower* and *upper* are a 90 % prediction interval; *p_value* is two-sided. With
-    weights there are no extremes, because weighting does not make those of a sample those of the
-    population.
+    *lower* and *upper* are a 90 % prediction interval; *p_value* is two-sided. With weights there
+    are no extremes, because weighting does not make those of a sample those of the population.
     """
     rows, places = canonical_rows(result, values, weights)
     ordered = values[rows]
@@ -191,9 +188,8 @@ def compute_criteria(free: FreeParameters, values: Array) -> Criteria:
     n_parameters = count_parameters(result)
     n_of_law = free.n_parameters - free.n_of_items
     found = criteria_of(log_likelihood, n_parameters, log_number_of_q(result), n_effective)
-    uncertainty = sum(
-        float(weights[block.rows] @ block.joint_entropy()) for block in free.row_blocks()
-    )
+    entropies = ((block.rows, block.joint_entropy()) for block in free.row_blocks())
+    uncertainty = sum(float(weights[rows] @ entropy) for rows, entropy in entropies)
     return Criteria(
         log_likelihood=log_likelihood,
         n_parameters=n_parameters,

@@ -37,13 +37,11 @@ MIN_RESIDUAL_RATIO = 2.0
 def compute_item_fit(free: FreeParameters, columns: ScoredColumns, scores: LocalScores) -> Table:
     """Return observed and expected means of each item, RMSD and a chi-square test.
 
-    *rmsd* is the root mean square difference of observed and expected means over joint states (over
-    the states of the item's latents where joint states are not enumerated), weighted by their
-    posterior mass: in probabilities for binary items, else in standard deviations. *chi_square*
-    tests whether the residual of an item given all other items is associated with any latent, each
-    at its most probable level given the other items. Directions that depend on too few rows are
-    dropped; without any left there is no test. Sums and variances use the weights of ``free``;
-    ``scores`` are of the same rows.
+    *rmsd* is the root mean square difference of the means over states (joint ones where
+    enumerated), weighted by their posterior mass: in probabilities for binary items, else in
+    standard deviations. *chi_square* tests whether the residual of an item given all other items is
+    associated with any latent at its most probable level. Directions that depend on too few rows
+    are dropped.
     """
     means, weights = columns.expected.means(), free.data.row_weights
     distances = _root_mean_square_distances(free, columns)
@@ -72,10 +70,7 @@ def compute_item_fit(free: FreeParameters, columns: ScoredColumns, scores: Local
 def leave_one_item_out(
     free: FreeParameters, columns: ScoredColumns
 ) -> Iterator[tuple[int, Array, Array]]:
-    """Yield each column's residual (N,) given all other items, 0 where missing, and latents (N, F).
-
-    The latter are whether a latent's most probable level given all other items reaches each level.
-    """
+    """Yield each column's residual (N,) and latents' levels reached (N, F), given other items."""
     latents = Terms.main(free.result.law.space.levels)
     if isinstance(free.tables, TreeTables):
         for item in np.unique(columns.item).tolist():

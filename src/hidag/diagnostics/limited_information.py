@@ -159,7 +159,7 @@ def expected_moments(
     shared = np.zeros(products.shape, dtype=bool)
     for a in (first, other):
         for b in (first, other):
-            shared |= (item[a][:, None] == item[b][None, :]) & (item[a] >= 0)[:, None]
+            shared |= (item[a][:, None] == item[b]) & (item[a] >= 0)[:, None]
     # Moments that share an item are not independent given the state.
     rows, columns = np.nonzero(np.triu(shared))
     step = max(1, BLOCK_SIZE // len(p))
@@ -220,10 +220,8 @@ def _moment_derivatives(
             down = item_means(result, result.parameters, item, eta - step)
             design = free.designs[c]
         else:
-            moved = [
-                with_moved_shape(result.parameters, one.response, one.place, h)
-                for h in (STEP, -STEP)
-            ]
+            shape = result.parameters, one.response, one.place
+            moved = (with_moved_shape(*shape, by) for by in (STEP, -STEP))
             up, down = (item_means(result, other, item, eta) for other in moved)
             design = np.ones((len(p), 1))
         slope = np.zeros_like(part.means)

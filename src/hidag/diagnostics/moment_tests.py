@@ -162,10 +162,7 @@ def _orthonormal_basis(scores: Array, shared: Array | None = None) -> Array:
 
 @dataclass(frozen=True)
 class ScoreSpace:
-    """The space of the scores of fitted parameters.
-
-    For rows that stand for several identical ones, moments are multiplied by ``sum_weights``.
-    """
+    """The space of the scores of fitted parameters; moments of rows are times ``sum_weights``."""
 
     basis: Array  # (N, P'), orthonormal
     n_variance: float | None = None  # effective number of rows of a variance; default N

@@ -57,13 +57,11 @@ def compute_pair_residuals(
 ) -> Table:
     """Return the residual correlation of every pair of items with its z score.
 
-    Covariances are about the model's means and divided by the observed standard deviations, so that
-    residuals are correlations for every family. A pair uses the rows that observed both. *tested*
-    is the part of the residual that no small change of the parameters can remove, which *z* tests:
-    equal to the residual at a maximum of the likelihood, but not after a penalised fit or in
-    another table. *z* is NaN without a valid test. Sums and their variances use the weights of
-    ``free``, and allow for weights that depend on the answers. ``scores`` are those of the same
-    rows.
+    Covariances are about the model's means and divided by the observed standard deviations. A pair
+    uses the rows that observed both. *tested* is the part of the residual that no small change of
+    the parameters can remove, which *z* tests: equal to the residual at a maximum of the
+    likelihood, but not after a penalised fit or in another table. *z* is NaN without a valid test.
+    Weights may depend on the answers. ``scores`` are those of the same rows.
     """
     means = columns.expected.means()
     expected = columns.expected.mean_products(means)
@@ -84,15 +82,13 @@ def compute_pair_residuals(
         count = both.total[a, b]
         scale = spread[inside[a]] * spread[b]
         safe = np.where((scale > 0) & (count > 0), scale, np.nan)
-        residual, tested = (
-            part[a, b] / np.where(count > 0, count, 1.0) / safe for part in (total, rest)
-        )
+        counted = np.where(count > 0, count, 1.0)
+        residual, tested = (part[a, b] / counted / safe for part in (total, rest))
         model = expected[inside[a], b] / safe
         moments = (residual + model, model, residual, tested)
         values = (*moments, z[a, b], p_values[a, b], both.number[a, b].astype(np.intp))
-        rows.extend(
-            zip(names[inside[a]], names[b], *(part.tolist() for part in values), strict=True)
-        )
+        lists = (part.tolist() for part in values)
+        rows.extend(zip(names[inside[a]], names[b], *lists, strict=True))
         n_effective += both.effective[a, b].tolist()
     found = Table(COLUMNS, tuple(rows))
     return found if free.data.weights is None else found.with_column(N_EFFECTIVE, n_effective)
@@ -101,10 +97,7 @@ def compute_pair_residuals(
 def _conditional_variances(
     free: FreeParameters, columns: ScoredColumns, spread: Array
 ) -> tuple[Array, Array]:
-    """Return variances of pair moments given the latents, and shares of rows behind them, (G, G).
-
-    The share is the number of rows with equal deviations and the same variance, per row.
-    """
+    """Return variances of pair moments given the latents, and shares of rows behind them (G, G)."""
     variance, fourth = _moments_given_state(free, columns, spread)
     conditional, heavy = variance.mean_products(), fourth.mean_products()
     support = np.where(heavy > 0, conditional**2 / np.where(heavy > 0, heavy, 1.0), 0.0)
@@ -177,10 +170,7 @@ class PairSums:
     scores: LocalScores
 
     def blocks(self) -> Iterator[tuple[slice, PairRows, Array, Array, Array, Array]]:
-        """Yield ranges of columns with the statistics of their pairs with all columns, (A, G) each.
-
-        Sums of moments, residuals on the scores, z scores and p-values (NaN without a valid test).
-        """
+        """Yield column ranges with sums, residuals, z scores and p-values of pairs, (A, G) each."""
         n_columns = self.x.shape[1]
         deepest = len(self._directions)
         step = max(1, BLOCK_SIZE // (n_columns * (4 + 2 * deepest + deepest**2)))

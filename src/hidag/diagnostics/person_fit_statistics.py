@@ -111,9 +111,8 @@ def person_fit(
     lz, p_values = np.full((2, len(values)), np.nan)
     n_reference = 0
     if enough.any():
-        lz[enough], p_values[enough], n_reference = _compare_with_model(
-            fitted, values[enough], n_tables, root_seed(random_state)
-        )
+        found = _compare_with_model(fitted, values[enough], n_tables, root_seed(random_state))
+        lz[enough], p_values[enough], n_reference = found
     names = range(1, len(values) + 1) if ids is None else ids
     return PersonFit(Table.of(COLUMNS, zip(names, lz, p_values, n_items, strict=True)), n_reference)
 
@@ -286,10 +285,7 @@ def _count_probabilities(family: Family, own: Array, eta: float) -> Array | None
 
 
 def log_density(family: Family, own: Array, x: Array, eta: Array) -> Array:
-    """Return the log density of answers (n,) at predictors (n,), without a change of variables.
-
-    For times that of their logarithm: the weight of censored times does not depend on the unit.
-    """
+    """Return log densities of answers (n,) at predictors (n,); of times, of their logarithm."""
     theta, partition = family.natural(eta, broadcast_auxiliary(family, own))
     columns = add_column_axis(family, family.to_working(x))
     linear = (columns * add_column_axis(family, theta)).sum(axis=0)

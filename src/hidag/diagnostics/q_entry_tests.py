@@ -266,8 +266,7 @@ _Change = tuple[int, int, Q]  # An entry to add: item, latent and the new Q
 def screen_entries(model: QModel) -> list[EntryTest]:
     """Return the tests of all changes of a single entry that leave each latent an item.
 
-    Weights are numbers of identical rows. Conjunctive items have one coefficient whatever their
-    latents, so that there is no test without a refit: their statistic is NaN.
+    Conjunctive items have one coefficient whatever their latents: their statistic is NaN.
     """
     changes, actions = [], []
     for item, latent in np.ndindex(*model.q.shape):

@@ -383,16 +383,14 @@ def _make_estimator(result: FitResult, q: QSpec) -> DCRL:
     """Return an estimator with a fit's settings for another Q; warn or raise if unclear."""
     settings, forgotten = refit_settings(result)
     if forgotten:
-        warnings.warn(
-            HidagWarning(
-                "settings-not-stored",
-                "the fit of the provisional Q uses the default {settings}, because a result does "
-                "not store user-defined ones",
-                advice="pass the fitted DCRL instead of the result",
-                settings=" and ".join(forgotten),
-            ),
-            stacklevel=_STACK,
+        warning = HidagWarning(
+            "settings-not-stored",
+            "the fit of the provisional Q uses the default {settings}, because a result does not "
+            "store user-defined ones",
+            {"settings": " and ".join(forgotten)},
+            advice="pass the fitted DCRL instead of the result",
         )
+        warnings.warn(warning, stacklevel=_STACK)
     known: Knowledge | None = settings.pop("knowledge", None)
     names = settings.pop("latent_names", None)
     levels = result.law.space.levels
@@ -415,15 +413,13 @@ def _make_estimator(result: FitResult, q: QSpec) -> DCRL:
     if names is not None and not q.named:
         left_out.append("latent_names")
     if left_out:
-        warnings.warn(
-            HidagWarning(
-                "knowledge-left-out",
-                "{reason}: the settings about the latents of the fit ({settings}) are left out",
-                {"reason": reason, "settings": ", ".join(left_out)},
-                advice="pass a DCRL with settings for the latents of that Q instead of the fit",
-            ),
-            stacklevel=_STACK,
+        warning = HidagWarning(
+            "knowledge-left-out",
+            "{reason}: the settings about the latents of the fit ({settings}) are left out",
+            {"reason": reason, "settings": ", ".join(left_out)},
+            advice="pass a DCRL with settings for the latents of that Q instead of the fit",
         )
+        warnings.warn(warning, stacklevel=_STACK)
     return DCRL(**settings | {"levels": levels[0]})
 
 
@@ -445,12 +441,12 @@ def _match_columns(result: FitResult, q: QSpec) -> tuple[list[int], str]:
 
 def _require_complete(q: QSpec) -> QSpec:
     if not q.fully_known:
-        raise DataError(
-            "incomplete-q",
-            "the provisional Q must have only 1 and 0 as entries, but {entries} to be estimated",
-            advice="fit it and validate the estimated Q",
-            entries=plural(int((q.entries < 0).sum()), "entry is", "entries are"),
+        reason = (
+            "the provisional Q must have only 1 and 0 as entries, but {entries} to be estimated"
         )
+        entries = plural(int((q.entries < 0).sum()), "entry is", "entries are")
+        advice = "fit it and validate the estimated Q"
+        raise DataError("incomplete-q", reason, advice=advice, entries=entries)
     return q
 
 

@@ -144,15 +144,13 @@ def draw_asymptotic(
         assert obstacle is not None
         raise obstacle
     if draws.unidentified is not None:
-        warnings.warn(
-            HidagWarning(
-                "unidentified-directions",
-                "{reason}; draws do not vary there, and average_effects reports no interval for "
-                "effects that depend on them",
-                reason=draws.unidentified.describe(),
-            ),
-            stacklevel=2,
+        warning = HidagWarning(
+            "unidentified-directions",
+            "{reason}; draws do not vary there, and average_effects reports no interval for "
+            "effects that depend on them",
+            reason=draws.unidentified.describe(),
         )
+        warnings.warn(warning, stacklevel=2)
     return draws
 
 
@@ -224,9 +222,8 @@ def _law_design(law: LatentLaw) -> tuple[Array, list[_TableRow]]:
         for row in np.ndindex(*table.shape[:-1]):
             there = (states[:, list(causes)] == np.array(row, dtype=np.int64)).all(axis=1)
             rows.append((k, row, len(columns)))
-            columns += [
-                there * ((states[:, k] == v) - table[row][v]) for v in range(table.shape[-1])
-            ]
+            levels = range(table.shape[-1])
+            columns += [there * ((states[:, k] == v) - table[row][v]) for v in levels]
     return np.column_stack(columns), rows
 
 
@@ -300,10 +297,8 @@ def estimate_spread(result: FitResult, law_design: Array, seed: int) -> Estimate
     model = ResponseModel.create(
         eta, p, parameters.families, parameters.dispersion, parameters.cutpoints
     )
-    n_responses = max(
-        min(N_RESPONSES, MAX_CELLS // len(p)),
-        RESPONSES_PER_PARAMETER * count_score_columns(result, law_design),
-    )
+    least = RESPONSES_PER_PARAMETER * count_score_columns(result, law_design)
+    n_responses = max(min(N_RESPONSES, MAX_CELLS // len(p)), least)
     rows, shares, squares = _draw_responses(result, model, n_responses, seed)
     with np.errstate(divide="ignore"):
         score = model.scores(rows, designs)

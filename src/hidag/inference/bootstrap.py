@@ -217,12 +217,10 @@ def bootstrap(  # noqa: PLR0913
             done[index] = found
             report()
     except MemoryError as error:
-        raise HidagError(
-            "out-of-memory",
-            "the bootstrap ran out of memory, or a worker process was killed",
-            advice="run it again with a smaller {n_jobs}; resamples stored in a folder are reused",
-            n_jobs=Setting("n_jobs"),
-        ) from error
+        reason = "the bootstrap ran out of memory, or a worker process was killed"
+        advice = "run it again with a smaller {n_jobs}; resamples stored in a folder are reused"
+        jobs = Setting("n_jobs")
+        raise HidagError("out-of-memory", reason, advice=advice, n_jobs=jobs) from error
     return BootstrapResult.of(task, [done[i] for i in range(count)])
 
 

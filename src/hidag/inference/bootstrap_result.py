@@ -230,10 +230,7 @@ class BootstrapResult:
         ]  # fmt: skip
 
     def coefficient_table(self, level: float = LEVEL) -> list[Row]:
-        """Return intercepts and the loadings of the fit or any refit, with intervals.
-
-        The ends are NaN if only a sum of coefficients is identified.
-        """
+        """Return coefficients with intervals, which are NaN if only a sum is identified."""
         every = np.concatenate([self.intercept[:, :, None], self.loadings], axis=2)
         first = np.hstack([self.fitted.intercept[:, None], self.fitted.loadings])
         lows, highs = percentile_interval(every, level)
@@ -330,10 +327,9 @@ class BootstrapResult:
         """Return the result that :meth:`save` wrote."""
         header, arrays = read_archive(Path(path), holds=_HOLDS)
         known = {field.name for field in fields(cls)}
+        stored = ((name, value) for name, value in header.items() if name in known)
         values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in header.items()
-            if name in known
+            name: tuple(value) if isinstance(value, list) else value for name, value in stored
         }
         first = {name: array for name, array in arrays.items() if name.startswith(_OF_FIT)}
         for name in arrays.keys() - first.keys():

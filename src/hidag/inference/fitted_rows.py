@@ -26,18 +26,12 @@ NOT_SUMMED = f"{NOT_LISTED} if the treewidth is too large"
 
 
 def weighted_sample(values: Array, given: Any) -> tuple[Array, Array | None]:
-    """Return the rows with answers and positive weights, (n, J), and their weights, (n,).
-
-    Weights sum to the effective sample size (Kish); None if all are equal.
-    """
+    """Return rows with answers and their weights, summing to Kish's sample size; None if equal."""
     answered = nonempty_rows(values)
     if not answered.any():
-        raise DataError(
-            "no-answers",
-            "none of the {n_rows:,} rows has an answer to any item of the fit",
-            advice="pass the table that was fitted, or rows with answers to its items",
-            n_rows=len(values),
-        )
+        reason = "none of the {n_rows:,} rows has an answer to any item of the fit"
+        advice = "pass the table that was fitted, or rows with answers to its items"
+        raise DataError("no-answers", reason, advice=advice, n_rows=len(values))
     if given is None:
         return (values if answered.all() else values[answered]), None
     weights = check_weights(given, len(values), answered)

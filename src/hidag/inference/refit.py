@@ -58,10 +58,7 @@ def is_storable(law: LatentLaw) -> bool:
 
 
 def network_arrays(law: LatentLaw) -> tuple[NDArray[np.int8], Array]:
-    """Return parents (K, K) and concatenated tables of a network; empty if the joint is stored.
-
-    Rows of the first are parents of columns; tables are over their parents in increasing order.
-    """
+    """Return parents (rows) of latents (K, K) and tables, parents increasing; empty for a joint."""
     if not isinstance(law, NetworkLaw) or law.space.n_states <= MAX_JOINT_STATES:
         return np.zeros((0, 0), dtype=np.int8), np.zeros(0)
     edges = np.zeros((law.space.n_latents,) * 2, dtype=np.int8)
@@ -227,10 +224,7 @@ def _initial_values(fit: FitResult) -> tuple[MeasurementParameters, Array]:
 
 
 class MatchedKnowledge:
-    """Knowledge about the latents of a fit, applied to a refit with another order of latents.
-
-    If Q is estimated, latents are matched at the end of Stage I; the final alignment follows it.
-    """
+    """Knowledge about a fit's latents, applied to a refit after matching them in Stage I."""
 
     def __init__(self, fit: FitResult, knowledge: Knowledge) -> None:
         self.fit = fit

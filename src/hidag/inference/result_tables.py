@@ -56,10 +56,7 @@ class Table:
         return Table(self.columns, tuple(rows))
 
     def in_order(self, place: Mapping[str, int], n_names: int = 1) -> Table:
-        """Return the rows sorted by the places of the names in their first ``n_names`` columns.
-
-        The sort is stable; the names within a row are sorted too.
-        """
+        """Return rows sorted by the places of their first ``n_names`` names, sorted in each row."""
         named = (
             (*sorted(row[:n_names], key=place.__getitem__), *row[n_names:]) for row in self.rows
         )

@@ -58,10 +58,7 @@ _NAN = float("nan")
 
 
 def _pattern_rows(free: FreeParameters, known: Uncertainty, quantile: float) -> Iterator[Row]:
-    """Yield a row for each possible pattern of the latents of each item, or category and pattern.
-
-    Patterns with the same response distribution by the form of the item are one row.
-    """
+    """Yield a row for each pattern of an item's latents with its own distribution, by category."""
     result = free.result
     levels = result.law.space.levels
     predictors = np.array([c for c, one in enumerate(free.channels) if one.kind == "predictor"])
@@ -115,9 +112,8 @@ def _mean(
     if rise != 0:
         # The channels after the predictor are the auxiliaries, with one parameter each.
         for place, direction in enumerate(auxiliary_directions(family)):
-            up, down = (
-                mean(eta, shift_auxiliary(family, own, sign * STEP * direction)) for sign in (1, -1)
-            )
+            shifts = (STEP * direction, -STEP * direction)
+            up, down = (mean(eta, shift_auxiliary(family, own, by)) for by in shifts)
             slope[free.of_channel(channel + 1 + place)] = (up - down) / (2 * STEP) / rise
     error = known.error(slope)
     if np.isnan(error):

@@ -119,12 +119,9 @@ class Parts:
             values = (getattr(model, name, None) for name in names)
             found[part] = next((value for value in values if value is not None), None)
         if found["q_matrix"] is None:
-            raise DataError(
-                "no-q-matrix",
-                "{kind!r} has neither q_matrix_ nor q_matrix",
-                advice="pass a fitted estimator, its result, or Parts(q_matrix, ...)",
-                kind=type(model).__name__,
-            )
+            reason = "{kind!r} has neither q_matrix_ nor q_matrix"
+            advice = "pass a fitted estimator, its result, or Parts(q_matrix, ...)"
+            raise DataError("no-q-matrix", reason, advice=advice, kind=type(model).__name__)
         result = getattr(model, "result_", model)
         questions = getattr(getattr(result, "responses", None), "questions", None)
         return cls(**found, questions=questions, ruled_out=getattr(result, "ruled_out", None))
@@ -150,11 +147,7 @@ class Parts:
         return np.asarray(self.terms.strengths_among(self.loadings, states))
 
     def relabelled(self, order: ArrayLike, flips: ArrayLike) -> Parts:
-        """Return the model with latent ``order[k]`` at position k, levels reversed if ``flips[k]``.
-
-        A reversal changes the sign of a column of loadings and shifts the intercept, so that the
-        distribution of the items stays the same.
-        """
+        """Return the model with latent ``order[k]`` at position k, reversed if ``flips[k]``."""
         place, flipped = np.asarray(order, dtype=np.int64), np.asarray(flips, dtype=bool)
         if sorted(place.tolist()) != list(range(self.n_latents)) or flipped.shape != place.shape:
             raise DataError(

@@ -46,10 +46,7 @@ Indices = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class LawBlock:
-    """One (conditional) distribution of the law; its parameters are log ratios of probabilities.
-
-    Outcomes with an expected count below one half are on the boundary and not estimated.
-    """
+    """A (conditional) distribution of the law; its parameters are log ratios of probabilities."""
 
     subject: str  # the latent, or "profile" for the distribution over joint states
     given: str  # levels of the parents as text
@@ -57,7 +54,7 @@ class LawBlock:
     inside: NDArray[np.bool_]  # (S,), states with these levels of the parents, if possible
     outcome: Indices  # (S,), outcome of each state
     probabilities: Array  # (m,)
-    free: Indices  # outcomes whose log ratio to the most probable one is estimated
+    free: Indices  # outcomes whose log ratio to the top is estimated: expected count at least 1/2
     latent: int = -1  # -1 for the distribution over joint states
     configuration: tuple[int, ...] = ()  # levels of the parents
     table: int = 0  # of inside and outcome
@@ -213,9 +210,8 @@ class FreeParameters:
         states = [tables.states(t) for t in range(tables.n_tables)]
         predictors = [working.predictors(own) for own in states]
         eta = tuple(predictors[t][r] for r, t in enumerate(tables.of_response))
-        channels = [
-            one for r, own in enumerate(eta) for one in channels_of_response(working, r, own)
-        ]
+        pairs = enumerate(eta)
+        channels = [one for r, own in pairs for one in channels_of_response(working, r, own)]
         n_rows = data.n_counted if np.isnan(result.n_counted) else result.n_counted
         blocks = law_blocks(result.law, result.latent_names, n_rows, result.ruled_out, tables)
         features = [features_over(result, own) for own in states]
@@ -382,9 +378,8 @@ def iterate_loading_scores(free: FreeParameters) -> Iterator[tuple[int, Array]]:
     density = tables.tree.working_densities(data, free.working)
     for table in np.unique(tables.of_response).tolist():
         channels = RowChannels(free, table, bases)
-        own = [
-            c for c, one in enumerate(channels.channels) if free.channels[one].kind == "predictor"
-        ]
+        kinds = [free.channels[c].kind for c in channels.channels]
+        own = [c for c, kind in enumerate(kinds) if kind == "predictor"]
         found = np.zeros((len(own), data.n_samples, free.result.terms.n_main))
         scope = tables.scopes[table]
         for place, state in enumerate(tables.states(table)[:, list(scope)]):

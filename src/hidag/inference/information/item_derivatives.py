@@ -46,10 +46,8 @@ def channels_of_response(
     out = [Channel(response, "predictor", 0, add_column_axis(family, slope), fall)]
     kind = "cutpoint" if family.n_cutpoints else "dispersion"
     for place, direction in enumerate(auxiliary_directions(family)):
-        up, down = (
-            _natural(family, eta, shift_auxiliary(family, own, sign * STEP * direction))
-            for sign in (1, -1)
-        )
+        moved = (shift_auxiliary(family, own, sign * STEP * direction) for sign in (1, -1))
+        up, down = (_natural(family, eta, aux) for aux in moved)
         slope, fall = ((u - d) / (2 * STEP) for u, d in zip(up, down, strict=True))
         out.append(Channel(response, kind, place, slope, fall))
     return out
@@ -150,9 +148,8 @@ def _derivative(
 def boundary_directions(design: Array, information: Array) -> Array:
     """Return the directions of an item's coefficients on the boundary, orthonormal, (E, P).
 
-    ``design`` (S, P), ``information`` (S,) in units of rows. Only directions count that
-    leave the predictors of all informative patterns unchanged and that the other patterns together
-    do not identify: a predictor on the boundary may follow from others, as with additive effects.
+    ``design`` (S, P), ``information`` (S,) in units of rows. Only directions count that leave the
+    predictors of all informative patterns unchanged and that the others together do not identify.
     """
     patterns, place = np.unique(design, axis=0, return_inverse=True)
     amount = np.bincount(place.ravel(), np.maximum(information, 0.0), minlength=len(patterns))
@@ -172,10 +169,7 @@ def boundary_directions(design: Array, information: Array) -> Array:
 def information_in_rows(
     family: Family, auxiliary: Array, information: Array, counts: Array
 ) -> Array:
-    """Return the complete-data information on a predictor in units of rows, shape (S,).
-
-    About the number of the rarer answers for binary items, and at most ``counts`` (S,).
-    """
+    """Return complete-data information on a predictor in rows, at most ``counts``, shape (S,)."""
     unit = auxiliary if family.dispersion_is_variance else 1.0
     return np.asarray(np.minimum(information * unit, counts), dtype=np.float64)
 

@@ -121,10 +121,7 @@ def _with_moved_law(free: FreeParameters, parameter: int, by: float) -> FreePara
 
 
 def _expected_statistics(free: FreeParameters) -> tuple[list[Array], list[Array], list[Array]]:
-    """Return expected sufficient statistics of complete data.
-
-    Counts of states by table (S_t,), and by response counts (S_t,) and sums of statistics (D, S_t).
-    """
+    """Return expected counts of states (S_t,), and counts (S_t,) and sums (D, S_t) by response."""
     data, responses = free.data, np.arange(free.data.n_items)
     starts = data.columns.starts
     if free.is_listed:
@@ -151,10 +148,7 @@ def _expected_statistics(free: FreeParameters) -> tuple[list[Array], list[Array]
 
 
 def complete_information(free: FreeParameters) -> tuple[Array, list[Array]]:
-    """Return the expected information of complete data (P, P), and that on each predictor (S_t,).
-
-    The latter in units of rows: see :func:`item_derivatives.information_in_rows`.
-    """
+    """Return the information of complete data (P, P), and that on predictors in rows, (S_t,)."""
     states, counts, sums = _expected_statistics(free)
     out = np.zeros((free.n_parameters, free.n_parameters))
     weights = free.data.row_weights
@@ -165,13 +159,12 @@ def complete_information(free: FreeParameters) -> tuple[Array, list[Array]]:
         seen, cells = observed_responses(free, r)
         own = response_auxiliary(free.working, r)
         summary = np.stack([cells, weights[seen]])
-        predictor, mixed, auxiliary = curvature_of(
-            family, own, free.eta[r], sums[r], counts[r], summary
-        )
+        sizes = sums[r], counts[r], summary
+        predictor, mixed, auxiliary = curvature_of(family, own, free.eta[r], *sizes)
         of_predictors.append(information_in_rows(family, own, predictor, counts[r]))
         size = free.coefficient_maps[r].shape[1]
-        here, end = slice(place, place + size), place + size + len(auxiliary)
-        more = slice(place + size, end)
+        end = place + size + len(auxiliary)
+        here, more = slice(place, place + size), slice(place + size, end)
         design = free.designs[free.channel[place]]
         out[here, here] = design.T @ (predictor[:, None] * design)
         out[more, here] = mixed @ design
@@ -250,10 +243,7 @@ class Uncertainty:
         return _has_part(self.flat, self.size, self.boundary)
 
     def error(self, slope: Array) -> float:
-        """Return the standard error of a linear combination (P,); NaN if not estimated.
-
-        A combination may be estimated though its parameters are not.
-        """
+        """Return the standard error of a linear combination (P,); NaN if it is not estimated."""
         affected = slope[self.boundary.any(axis=0)]
         inside = float(((self.boundary @ slope) ** 2).sum())
         length = float(((slope / self.size) ** 2).sum())
@@ -320,8 +310,7 @@ def _split_boundary(free: FreeParameters, information: list[Array]) -> tuple[Arr
             if len(ties):
                 # All cutpoints of the response are handled with the first.
                 if one.place == 0:
-                    all_own = own[0] + np.arange(ties.shape[1])
-                    others.append(complement(ties).T @ identity[all_own])
+                    others.append(complement(ties).T @ identity[own[0] :][: ties.shape[1]])
                 tied = True
                 continue
         others.append(identity[own])
