@@ -55,8 +55,7 @@ class Choices:
 class Advice:
     """What to do about a message."""
 
-    #: Names the remedy, for interfaces that have their own way of doing it.
-    code: str
+    code: str  # Names the remedy, for interfaces that have their own way of doing it.
     #: The remedy in Python's terms, a template for ``params`` and the message's own parameters.
     text: str
     params: Mapping[str, Any] = field(default_factory=dict)

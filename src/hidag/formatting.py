@@ -14,8 +14,7 @@ _IN_UNITS = frozenset(
         *("observed", "expected", "before", "after"),
     }
 )
-#: Columns of p-values, which may be genuinely tiny.
-_P_VALUES = frozenset({"p", "p value"})
+_P_VALUES = frozenset({"p", "p value"})  # Columns of p-values, which may be genuinely tiny.
 #: Smaller numbers are rounding errors around zero; relative to the row for columns in units.
 _ROUNDING = 1e-12
 _LARGE, _LARGE_IN_CELL = 1e6, 1e4  # Larger numbers are written with an exponent.
@@ -136,8 +135,7 @@ def _exponent(size: float) -> int:
 
 
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
-#: Longer lists of names are cut, and the rest is counted.
-MAX_LISTED = 8
+MAX_LISTED = 8  # Longer lists of names are cut, and the rest is counted.
 #: Bidirectional classes of the characters that change the direction of the text after them.
 _DIRECTIONAL = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 

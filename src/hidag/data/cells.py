@@ -195,10 +195,8 @@ class CategoryLabels:
     def __post_init__(self) -> None:
         distinct = {label.casefold() for label in self.labels}
         if len(self.labels) < 2 or len(distinct) < len(self.labels) or "" in distinct:
-            text = (
-                "a column needs at least two labels that differ by more than upper and lower "
-                "case, got {labels}"
-            )
+            text = "a column needs at least two labels that differ by more than upper and lower "
+            text += "case, got {labels}"
             raise SettingError("invalid-labels", text, labels=", ".join(map(repr, self.labels)))
 
     @property

@@ -133,10 +133,8 @@ def read_text_columns(path: Path) -> Any:
         )
     except (arrow.ArrowInvalid, OSError, EOFError) as error:
         _check_line_lengths(path, len(header), delimiter)
-        text = (
-            "{file} cannot be read as a table of text; it may be truncated or of another format "
-            "({reason})"
-        )
+        text = "{file} cannot be read as a table of text; it may be truncated or of another format "
+        text += "({reason})"
         raise FileError("unreadable-text", text, {"file": path, "reason": error}) from error
 
 
@@ -148,20 +146,16 @@ def read_header(path: Path) -> tuple[list[str], str]:
     except FileError:
         raise
     except (OSError, EOFError, zlib.error) as error:
-        text = (
-            "{file} cannot be opened; it may be protected, truncated or of another format "
-            "({reason})"
-        )
+        text = "{file} cannot be opened; it may be protected, truncated or of another format "
+        text += "({reason})"
         raise FileError("unreadable-file", text, {"file": path, "reason": error}) from error
     if not first.strip():
         raise empty_file_error(path)
     delimiter = max(_DELIMITERS, key=first.count)
     cells = next(csv.reader([first], delimiter=delimiter))
     if cells[-1].endswith(("\n", "\r")):
-        text = (
-            "the first line of {file} ends inside quotes: the name of an item must not contain a "
-            "line break, and its quotes must be closed"
-        )
+        text = "the first line of {file} ends inside quotes: the name of an item must not contain "
+        text += "a line break, and its quotes must be closed"
         raise FileError("open-quotes", text, file=path)
     header = [name.strip() for name in cells]
     if all(read_number(name) is not None for name in header):

@@ -28,8 +28,7 @@ from hidag.measurement.families.base import family_names, split_name
 Floats = NDArray[np.float64]
 FamilySetting = str | Sequence[str] | Mapping[Any, str]
 _AUTO = "auto"
-#: Reason of a family that the user gave.
-GIVEN_FAMILY = "set by the user"
+GIVEN_FAMILY = "set by the user"  # Reason of a family that the user gave.
 _MAX_NAMES, _MAX_VALUES = 5, 8
 
 
@@ -214,12 +213,9 @@ def _families_per_item(names: tuple[str, ...], family: FamilySetting) -> tuple[s
         for key, word in family.items():
             item = _position(key, names)
             if item in words:
-                raise SettingError(
-                    "item-named-twice",
-                    "{family} must name each item once, but item {name!r} occurs by name and by "
-                    "position",
-                    {"family": Setting("family"), "name": names[item]},
-                )
+                text = "{family} names item {name!r} twice, by name and by position"
+                params = {"family": Setting("family"), "name": names[item]}
+                raise SettingError("item-named-twice", text, params)
             words[item] = word
         return _family_names([words.get(item, _AUTO) for item in range(len(names))], names)
     try:
@@ -266,9 +262,7 @@ def _position(key: Any, names: tuple[str, ...]) -> int:
     try:
         return int(range(len(names))[key])
     except (TypeError, IndexError):
-        raise SettingError(
-            "family-of-unknown-item",
-            "{family} must name items of the table, but got {name!r}",
-            {"family": Setting("family"), "name": key, "last": len(names) - 1},
-            advice="use a column name or a position from 0 to {last}",
-        ) from None
+        text = "{family} must name items of the table, but got {name!r}"
+        params = {"family": Setting("family"), "name": key, "last": len(names) - 1}
+        advice = "use a column name or a position from 0 to {last}"
+        raise SettingError("family-of-unknown-item", text, params, advice=advice) from None

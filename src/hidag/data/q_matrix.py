@@ -74,13 +74,11 @@ def read_q_matrix(q: Any, item_names: Sequence[str], n_latents: int | None = Non
     _check_entries(filled, items, names)
     empty = np.flatnonzero((filled == 0).all(axis=0))
     if len(empty):
-        raise DataError(
-            "latent-without-items",
-            "each latent needs at least one item, but latent {latent!r} has only zeros in the "
-            "Q-matrix ({n} of {n_latents} latents)",
-            {"latent": names[int(empty[0])], "n": len(empty), "n_latents": len(names)},
-            advice="drop the column or mark the entries to be estimated with -1",
-        )
+        text = "each latent needs at least one item, but latent {latent!r} has only zeros in the "
+        text += "Q-matrix ({n} of {n_latents} latents)"
+        params = {"latent": names[int(empty[0])], "n": len(empty), "n_latents": len(names)}
+        advice = "drop the column or mark the entries to be estimated with -1"
+        raise DataError("latent-without-items", text, params, advice=advice)
     result = np.ascontiguousarray(filled, dtype=np.int8)
     result.setflags(write=False)
     return QSpec(entries=result, latent_names=names, named=named)

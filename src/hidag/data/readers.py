@@ -103,10 +103,8 @@ def _table_file(path: Source) -> Path:
     if file is None:
         held = sorted(one.name for one in given.iterdir())
         found = ", ".join(held[:_MAX_NAMES]) + (", ..." if held[_MAX_NAMES:] else "")
-        text = (
-            "the folder {folder} must hold a table named responses.csv or responses.parquet, but "
-            "it holds {found}"
-        )
+        text = "the folder {folder} must hold a table named responses.csv or responses.parquet, "
+        text += "but it holds {found}"
         raise FileError("no-table", text, {"folder": given, "found": found or "nothing"})
     return file
 
@@ -410,10 +408,8 @@ def read_types(file: Path, items: Sequence[str], leave_out: Sequence[str] = ()) 
     kinds = table.column(names.index(_TYPE)).to_pylist()
     for item, kind in zip(_item_names(table.column(names.index(_ITEM))), kinds, strict=True):
         if item is None or kind is None:
-            text = (
-                "each line of {file} must have an item and a type, but the line of item {item!r} "
-                "has type {type!r}"
-            )
+            text = "each line of {file} must have an item and a type, but the line of item "
+            text += "{item!r} has type {type!r}"
             raise DataError("incomplete-type", text, {"file": file, "item": item, "type": kind})
         if item in types:
             text = "{file} must name each item once, but item {item!r} occurs twice"
@@ -437,10 +433,8 @@ def read_q(file: Path, leave_out: Sequence[str] = ()) -> Any:
     table = table.drop_columns(index_columns(table))
     first, *latents = table.column_names
     if first.strip().lower() != _ITEM:
-        problem = (
-            "the first column of {file} must be called item and hold the names of the items, but "
-            "it is called {name!r}"
-        )
+        problem = "the first column of {file} must be called item and hold the names of the items, "
+        problem += "but it is called {name!r}"
         raise FileError("no-items-in-q", problem, {"file": file, "name": first})
     if not latents:
         problem = "{file} must have a column per latent beside the column {name}, but it has none"

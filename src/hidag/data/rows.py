@@ -25,8 +25,7 @@ Floats = NDArray[np.float64]
 
 #: A larger share of empty rows causes a warning; a smaller one is reported with the fit.
 MANY_EMPTY_ROWS = 0.05
-#: Patterns that are stored; of more, so many are sampled evenly from all rows.
-MAX_PATTERNS = 1024
+MAX_PATTERNS = 1024  # Patterns that are stored; of more, so many are sampled evenly from all rows.
 _ROUNDS = 3
 
 
@@ -133,12 +132,9 @@ def _check_nonnegative(weights: Floats, name: Setting) -> None:
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(bad):
         share = f"{len(bad)} of {len(weights)} rows"
-        raise DataError(
-            "invalid-weight",
-            "{name} must be finite numbers >= 0, but row {row} (counting from 0) has {weight:g} "
-            "({share})",
-            {"name": name, "row": bad[0], "weight": weights[bad[0]], "share": share},
-        )
+        text = "{name} must be finite and >= 0, but row {row}, from 0, has {weight:g} ({share})"
+        params = {"name": name, "row": bad[0], "weight": weights[bad[0]], "share": share}
+        raise DataError("invalid-weight", text, params)
 
 
 def _check_two_positive(weights: Floats, name: Setting, which: str = "") -> None:

@@ -154,13 +154,9 @@ def check_unique_names(names: tuple[str, ...]) -> None:
     counts = Counter(names)
     repeated = [name for name, count in counts.items() if count > 1]
     name = repeated[0]
-    raise DataError(
-        "duplicate-column-names",
-        "column names must be unique, but {name!r} occurs {count} times ({n} of {n_names} names "
-        "occur more than once)",
-        {"name": name, "count": counts[name], "n": len(repeated), "n_names": len(counts)},
-        advice="rename or drop the columns",
-    )
+    text = "column names must be unique, but {name!r} occurs {count} times ({n} of {n_names} do so)"
+    params = {"name": name, "count": counts[name], "n": len(repeated), "n_names": len(counts)}
+    raise DataError("duplicate-column-names", text, params, advice="rename or drop the columns")
 
 
 def _read_values(
@@ -168,12 +164,10 @@ def _read_values(
 ) -> tuple[Floats, tuple[str, ...], bool, list[bool]]:
     """Return the values, names, whether the table has names, and which columns have zeros."""
     if bool(sparse.issparse(X)):  # bool() so that the type checker does not narrow X
-        raise DataError(
-            "sparse-table",
-            "Sparse input is not supported: expected a dense table, got a {type} of shape {shape}",
-            {"type": type(X).__name__, "shape": tuple(X.shape)},
-            advice="use X.toarray() if it fits into memory",
-        )
+        text = "Sparse input is not supported: expected a dense table, got a {type} {shape}"
+        params = {"type": type(X).__name__, "shape": tuple(X.shape)}
+        advice = "use X.toarray() if it fits into memory"
+        raise DataError("sparse-table", text, params, advice=advice)
     labels = frame_labels(X)
     own_names = tuple(str(label) for label in labels or ())
     check_unique_names(own_names)
@@ -202,20 +196,16 @@ def _as_array(X: Any) -> NDArray[Any]:
     except ValueError as error:
         raise DataError.of(_uneven_rows(X)) from error
     if array.dtype.kind == "c":
-        raise DataError(
-            "complex-table",
-            "Complex data not supported: expected real numbers, got a table of dtype {dtype} and "
-            "shape {shape}",
-            {"dtype": array.dtype, "shape": array.shape},
-            advice="use X.real if the imaginary part is zero",
-        )
+        text = "Complex data not supported: expected real numbers, got a table of dtype {dtype} "
+        text += "and shape {shape}"
+        params = {"dtype": array.dtype, "shape": array.shape}
+        advice = "use X.real if the imaginary part is zero"
+        raise DataError("complex-table", text, params, advice=advice)
     if array.ndim != 2:
-        raise DataError(
-            "wrong-dimension",
-            "Expected 2D array, got {kind} array instead (shape={shape}). Reshape your data: "
-            "X.reshape(-1, 1) if it is one item, X.reshape(1, -1) if it is one sample",
-            {"kind": "scalar" if array.ndim == 0 else f"{array.ndim}D", "shape": array.shape},
-        )
+        text = "Expected 2D array, got {kind} array instead (shape={shape}). Reshape your data: "
+        text += "X.reshape(-1, 1) if it is one item, X.reshape(1, -1) if it is one sample"
+        params = {"kind": "scalar" if array.ndim == 0 else f"{array.ndim}D", "shape": array.shape}
+        raise DataError("wrong-dimension", text, params)
     return array
 
 
@@ -327,13 +317,11 @@ def _finish_in_place(values: Floats, names: tuple[str, ...]) -> None:
     if first is not None:
         row, item = first
         shares = _shares(infinite[item], int(np.count_nonzero(infinite)), values.shape)
-        raise DataError(
-            "infinite-cell",
-            "numbers must be finite, but item {item!r} has {value} in row {row}, counting from 0 "
-            "({shares})",
-            {"item": names[item], "value": values[row, item], "row": row, "shares": shares},
-            advice="use NaN for a missing answer",
+        text = (
+            "numbers must be finite, but item {item!r} has {value} in row {row}, from 0 ({shares})"
         )
+        params = {"item": names[item], "value": values[row, item], "row": row, "shares": shares}
+        raise DataError("infinite-cell", text, params, advice="use NaN for a missing answer")
 
 
 def _bad_cells_error(bad: dict[int, BadCells], shape: Shape, names: tuple[str, ...]) -> DataError:
@@ -404,32 +392,24 @@ def _check_size(shape: Shape, min_rows: int) -> None:
     # scikit-learn's checks look for this wording.
     n_samples, n_items = shape
     if n_items < 1:
-        raise DataError(
-            "no-columns",
-            "Found a table with 0 feature(s) (shape=({n_rows}, 0)) while a minimum of 1 is "
-            "required",
-            advice="give one column for each item",
-            n_rows=n_samples,
-        )
+        text = "Found a table with 0 feature(s) (shape=({n_rows}, 0)) while a minimum of 1 is "
+        text += "required"
+        params = {"n_rows": n_samples}
+        raise DataError("no-columns", text, params, advice="give one column for each item")
     if n_samples < min_rows:
-        raise DataError(
-            "too-few-rows",
-            "Found a table with {n_rows} sample(s) (shape=({n_rows}, {n_items})) while a minimum "
-            "of {least} is required",
-            {"n_rows": n_samples, "n_items": n_items, "least": min_rows},
-            advice="give one row for each sample",
-        )
+        text = "Found a table with {n_rows} sample(s) (shape=({n_rows}, {n_items})) while a "
+        text += "minimum of {least} is required"
+        params = {"n_rows": n_samples, "n_items": n_items, "least": min_rows}
+        raise DataError("too-few-rows", text, params, advice="give one row for each sample")
 
 
 def _check_observed(observations: Observations) -> None:
     empty = np.flatnonzero(~observations.observed.any(axis=0))
     if len(empty) == observations.n_items:
-        raise DataError(
-            "empty-table",
-            "all {n_rows} rows of the table are empty in all {n_items} items",
-            {"n_rows": observations.n_samples, "n_items": len(empty)},
-            advice="check that the right file was read and that its cells hold numbers",
-        )
+        text = "all {n_rows} rows of the table are empty in all {n_items} items"
+        params = {"n_rows": observations.n_samples, "n_items": len(empty)}
+        advice = "check that the right file was read and that its cells hold numbers"
+        raise DataError("empty-table", text, params, advice=advice)
     if len(empty):
         raise DataError(
             "empty-item",

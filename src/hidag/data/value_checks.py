@@ -107,10 +107,8 @@ def with_code_advice(advice: Advice, values: Array, item: str) -> Advice:
     code = find_code(values) or find_code_beside_grades(values)
     if code is None:
         return advice
-    text = (
-        "it holds {code} in {n} of {n_cells} cells, apart from the other values ({low} to {high}): "
-        "replace it with NaN if it stands for a missing answer"
-    )
+    text = "it holds {code} in {n} of {n_cells} cells, apart from the other values ({low} to "
+    text += "{high}): replace it with NaN if it stands for a missing answer"
     return join_advice(advice, Advice("suspected-code", text, describe_code(values, code)))
 
 
@@ -318,13 +316,10 @@ def warn_of_dates(observations: Observations) -> None:
     if found:
         name, values = next(iter(found.items()))
         counts = {"n": len(found), "n_items": observations.n_items}
-        warning = HidagWarning(
-            "dates-as-numbers",
-            "item {item!r} holds {dates} ({n} of {n_items} items): the difference between two "
-            "such numbers is not a number of days",
-            {"item": name, "dates": describe_dates(values), **counts},
-            advice=DROP_DATES,
-        )
+        text = "item {item!r} holds {dates} ({n} of {n_items} items): the difference between two "
+        text += "such numbers is not a number of days"
+        params = {"item": name, "dates": describe_dates(values), **counts}
+        warning = HidagWarning("dates-as-numbers", text, params, advice=DROP_DATES)
         warnings.warn(warning, stacklevel=_STACK)
 
 

@@ -300,11 +300,10 @@ class Effects:
         if terms.n_terms > MAX_TERMS:
             lower = {"order": Setting("effects", 2)}
             remedy = "use a lower order, such as {order}, or give a sparser Q"
+            text = "the items would have {n_terms} different terms, more than {maximum}"
+            params = {"n_terms": terms.n_terms, "maximum": MAX_TERMS}
             raise SettingError(
-                "too-many-terms",
-                "the items would have {n_terms} different terms, more than {maximum}",
-                {"n_terms": terms.n_terms, "maximum": MAX_TERMS},
-                advice=Advice("set-option", remedy, lower),
+                "too-many-terms", text, params, advice=Advice("set-option", remedy, lower)
             )
         return terms
 
@@ -318,6 +317,5 @@ class Effects:
         return out
 
 
-#: An order beyond any item.
-ALL_ORDERS = 1 << 30
+ALL_ORDERS = 1 << 30  # An order beyond any item.
 MAIN_EFFECTS = Effects()

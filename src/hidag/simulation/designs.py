@@ -35,10 +35,8 @@ def chain_dag(n_latents: int) -> DAG:
 def tree_dag(n_latents: int, branching: int = 2) -> DAG:
     """Return the tree, filled row by row, with up to ``branching`` children per latent."""
     if n_latents < 1 or branching < 1:
-        text = (
-            "a tree needs at least 1 latent and 1 branch, got n_latents={n_latents} and "
-            "branching={branching}"
-        )
+        text = "a tree needs at least 1 latent and 1 branch, got n_latents={n_latents} and "
+        text += "branching={branching}"
         raise SettingError("invalid-tree", text, {"n_latents": n_latents, "branching": branching})
     return dag_from_parents([() if k == 0 else ((k - 1) // branching,) for k in range(n_latents)])
 
@@ -119,10 +117,8 @@ def banded_q(n_latents: int, bandwidth: int) -> NDArray[np.int8]:
     paper's Q1, 2 its Q2.
     """
     if n_latents < 1 or bandwidth < 0:
-        text = (
-            "a banded Q needs at least 1 latent and a bandwidth >= 0, got n_latents={n_latents} "
-            "and bandwidth={bandwidth}"
-        )
+        text = "a banded Q needs at least 1 latent and a bandwidth >= 0, got n_latents={n_latents} "
+        text += "and bandwidth={bandwidth}"
         raise SettingError("invalid-band", text, {"n_latents": n_latents, "bandwidth": bandwidth})
     index = np.arange(n_latents)
     band = np.abs(index[:, None] - index[None, :]) <= bandwidth
@@ -206,8 +202,7 @@ GRAPHS: dict[str, Parents] = {
 #: In the research code the last latent of Model-8 has the parents Z5 and Z7, not Z5 and Z6.
 RESEARCH_CODE_GRAPHS: dict[str, Parents] = {**GRAPHS, "Model-8": (*_MODEL_8_TOP, (4, 6))}
 
-#: Bandwidths of the paper's two Q-matrices.
-BANDWIDTHS: dict[str, int] = {"Q1": 1, "Q2": 2}
+BANDWIDTHS: dict[str, int] = {"Q1": 1, "Q2": 2}  # Bandwidths of the paper's two Q-matrices.
 
 #: Intercept and sum of slopes by family.
 COEFFICIENTS: dict[str, dict[str, tuple[float, float]]] = {

@@ -24,8 +24,7 @@ _JSON_VERSION = 1
 _TETRAD_EDGE = re.compile(r"^\s*(?:\d+\.)?\s*(\S+)\s+([<o-][-o][o>-])\s+(\S+)")
 
 _TAIL, _ARROW = -1, 1  # Endpoint marks of causal-learn.
-#: Keywords that introduce default attributes.
-_DOT_DEFAULTS = ("node", "edge", "graph")
+_DOT_DEFAULTS = ("node", "edge", "graph")  # Keywords that introduce default attributes.
 _DOT_TOKEN = re.compile(
     r"""\s*(?: (?P<quoted>"(?:\\.|[^"\\])*") | (?P<sign>->|--|[{}\[\];,=])
     | (?P<word>[^\s{}\[\];,="]+?)(?=->|--|[\s{}\[\];,="]|$) )""",
@@ -69,11 +68,9 @@ class GraphFormats(NamedGraph):
             problem = "the JSON text is not a graph: it lacks format={format!r}"
             raise GraphError("not-a-graph", problem, format=_JSON_FORMAT)
         if content.get("version") != _JSON_VERSION:
-            raise GraphError(
-                "graph-version",
-                "the graph has format version {found!r}; this release reads version {expected}",
-                {"found": content.get("version"), "expected": _JSON_VERSION},
-            )
+            problem = "the graph has format version {found!r}; this release reads {expected}"
+            params = {"found": content.get("version"), "expected": _JSON_VERSION}
+            raise GraphError("graph-version", problem, params)
         return cls._from_named_edges(content["names"], content["directed"], content["undirected"])
 
     def to_dot(self) -> str:
@@ -192,10 +189,8 @@ class GraphFormats(NamedGraph):
         names = [str(name) for name in columns[1:]]
         rows = [str(name) for name in table[columns[0]]]
         if rows != names:
-            text = (
-                "the first column of an adjacency table must name the rows as the other columns "
-                "are named, {columns}, got {rows}"
-            )
+            text = "the first column of an adjacency table must name the rows as the other columns "
+            text += "are named, {columns}, got {rows}"
             raise GraphError("rows-and-columns-differ", text, {"rows": rows, "columns": names})
         values = [list(table[name]) for name in columns[1:]]
         return cls(np.array(values).T.reshape(len(names), len(names)), names)
@@ -223,12 +218,10 @@ class GraphFormats(NamedGraph):
         known |= (marks == 0) & (marks.T == 0)
         if not known.all():
             i, j = np.argwhere(~known)[0].tolist()
-            raise GraphError(
-                "unsupported-edge",
-                "only i -> j and i - j edges are supported, but variables {i} and {j} have the "
-                "endpoints {here} and {there}",
-                {"i": i, "j": j, "here": int(marks[i, j]), "there": int(marks[j, i])},
-            )
+            text = "only i -> j and i - j edges are supported, but variables {i} and {j} have the "
+            text += "endpoints {here} and {there}"
+            params = {"i": i, "j": j, "here": int(marks[i, j]), "there": int(marks[j, i])}
+            raise GraphError("unsupported-edge", text, params)
         return cls(tail.astype(np.int8), names)
 
     def to_pgmpy(self) -> Any:

@@ -121,11 +121,9 @@ class CPDAG(GraphFormats):
         """Return a member, which depends on the order of variables (cf. :meth:`sample_member`)."""
         dag = extend_to_dag(self._mixed)
         if dag is None:
-            raise GraphError(
-                "no-member",
-                "the graph has no member: its undirected edges cannot be directed without a cycle "
-                "or a new v-structure",
-            )
+            text = "the graph has no member: its undirected edges cannot be directed without a "
+            text += "cycle or a new v-structure"
+            raise GraphError("no-member", text)
         return DAG(dag, self.names)
 
     def members(self, limit: int | None = None) -> list[DAG]:

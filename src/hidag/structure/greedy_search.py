@@ -23,9 +23,7 @@ Floats = NDArray[np.float64]
 Bits = NDArray[np.uint64]
 
 #: Kinds of operators, as bit sets.
-DELETE = 1 << graph_sets.DELETE
-REVERSE = 1 << graph_sets.REVERSE
-INSERT = 1 << graph_sets.INSERT
+DELETE, REVERSE, INSERT = 1 << graph_sets.DELETE, 1 << graph_sets.REVERSE, 1 << graph_sets.INSERT
 ALL_OPERATORS = DELETE | REVERSE | INSERT
 
 #: A gain must exceed this share of the empty graph's score: far above rounding errors, far below

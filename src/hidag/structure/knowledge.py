@@ -20,9 +20,7 @@ from hidag.structure.mixed_graphs import (
     reachable,
 )
 
-#: Bits of the constraint matrix: i -> j is forbidden; i and j must be adjacent.
-FORBIDDEN = 1
-ADJACENT = 2
+FORBIDDEN, ADJACENT = 1, 2  # Bits of the constraint matrix: no i -> j; i and j are adjacent.
 
 Adjacency = NDArray[np.int8]
 Constraints = NDArray[np.uint8]
@@ -168,10 +166,8 @@ class Knowledge:
                 raise _invalid(part, "pairs of variables, such as [('A', 'B')]", entry)
             i, j = _index(entry[0], names), _index(entry[1], names)
             if i == j:
-                text = (
-                    "{part} contains the pair ({name}, {name}); a pair must name two different "
-                    "variables"
-                )
+                text = "{part} contains the pair ({name}, {name}); a pair must name two different "
+                text += "variables"
                 raise GraphError("self-loop", text, {"part": part, "name": names[i]})
             out.append((i, j))
         return out

@@ -207,10 +207,8 @@ def _check_adjacency(adjacency: ArrayLike) -> Adjacency:
         raise GraphError("adjacency-not-binary", "an adjacency matrix must contain only 0 and 1")
     out = np.array(given, dtype=np.int8)
     if out.diagonal().any():
-        text = (
-            "variable {variable} has an edge to itself; the diagonal of an adjacency matrix must "
-            "be 0"
-        )
+        text = "variable {variable} has an edge to itself; the diagonal of an adjacency matrix "
+        text += "must be 0"
         raise GraphError("self-loop", text, variable=int(np.argmax(out.diagonal())))
     out.setflags(write=False)
     return out
@@ -234,11 +232,10 @@ def _check_names(names: Sequence[str] | None, n_variables: int) -> tuple[str, ..
 
 def cycle_error(path: Sequence[str], edges: str = "directed edges") -> GraphError:
     """Return the error about edges that form a cycle, given by the names along it."""
+    text = "the {edges} form a cycle: {path}"
+    params = {"edges": edges, "path": " -> ".join(path)}
     return GraphError(
-        "cycle",
-        "the {edges} form a cycle: {path}",
-        {"edges": edges, "path": " -> ".join(path)},
-        advice=Advice("break-cycle", "remove or reverse one of them"),
+        "cycle", text, params, advice=Advice("break-cycle", "remove or reverse one of them")
     )
 
 

@@ -34,8 +34,7 @@ ROUNDING = 1e-9  # Relative rounding error allowed when weights are tested for a
 #: Resolution of :class:`StructuralZeroScore` per unit of log-likelihood: its terms are integers,
 #: so that sums do not depend on their order.
 UNITS = 1 << 20
-#: With more joint states than this, fitting lean tables takes too long.
-MAX_LEAN_STATES = 1 << 13
+MAX_LEAN_STATES = 1 << 13  # With more joint states than this, fitting lean tables takes too long.
 _INITIAL_CAPACITY = 1 << 14
 _MAX_REQUESTS = 1 << 16
 
@@ -329,12 +328,10 @@ class ScoreCache:
         if not finite.all():
             first = int(np.argmin(finite))
             value = float(self.values[slots[first]])
-            raise SettingError(
-                "score-not-finite",
-                "local scores must be finite, but that of variable {node} with parents {parents} "
-                "is {value}",
-                {"node": int(nodes[first]), "parents": _members(words[first]), "value": value},
-            )
+            text = "local scores must be finite, but that of variable {node} with parents "
+            text += "{parents} is {value}"
+            params = {"node": int(nodes[first]), "parents": _members(words[first]), "value": value}
+            raise SettingError("score-not-finite", text, params)
         self.counters[1] = 0
         if 3 * self.n_scores > len(self.values):
             keys = np.zeros((2 * len(self.values), self.n_words + 1), dtype=np.uint64)

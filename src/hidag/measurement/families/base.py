@@ -30,8 +30,7 @@ from hidag.formatting import format_value
 Array = NDArray[np.float64]
 
 DIFFERENCE = 1e-3  # Step of the finite differences in :func:`maximize_items`.
-#: Largest Newton step in :func:`maximize_items`.
-LONGEST_STEP = 1.5
+LONGEST_STEP = 1.5  # Largest Newton step in :func:`maximize_items`.
 MAX_HALVINGS = 8
 
 
@@ -63,8 +62,7 @@ ANALYTIC_WITH_SCALE = AnalyticCondition(
 class ItemType:
     """What an item measures: a response family, or nominal categories made of several responses."""
 
-    #: The name; types with an argument have it in parentheses, as ``binomial(20)``.
-    name: str
+    name: str  # The name; types with an argument have it in parentheses, as ``binomial(20)``.
     aliases: tuple[str, ...] = ()  # Other names accepted from users.
     #: Meaning of the argument; None for types without one.
     argument_name: ClassVar[str | None] = None
@@ -72,8 +70,7 @@ class ItemType:
     #: Values from which the argument can be determined; "" if users have to give it.
     argument_source: ClassVar[str] = ""
     allowed_values: str = "numbers"  # The values that an item may take.
-    #: One phrase for users.
-    description: str
+    description: str  # One phrase for users.
     #: Assumption 2 of the paper.
     analytic_condition: ClassVar[AnalyticCondition] = AnalyticCondition(
         "undecided", "the family does not declare whether it satisfies the assumption"
@@ -144,8 +141,7 @@ class Family(ItemType, ABC):
     """A response family with its link; arrays broadcast, the last axis of eta runs over states."""
 
     is_count: bool = False
-    #: Number of columns, D.
-    n_columns: int = 1
+    n_columns: int = 1  # Number of columns, D.
     has_dispersion: bool = False
     dispersion_meaning: str = ""  # Meaning of the dispersion, for tables.
     #: Whether the dispersion is the residual variance on the scale of the predictor, so that

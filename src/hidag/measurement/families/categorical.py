@@ -51,10 +51,8 @@ class Categorical(ItemType):
         order = parts if len(parts) > 1 else [float(c) for c in range(int(parts[0]))]
         whole = all(c.is_integer() for c in parts)
         if not whole or len(set(order)) != len(order) or len(order) < 2:
-            problem = (
-                "family='categorical({text})' must have a number of categories, at least 2, or a "
-                "list of different whole numbers"
-            )
+            problem = "family='categorical({text})' must have a number of categories, at least 2, "
+            problem += "or a list of different whole numbers"
             raise SettingError("family-argument", problem, text=text)
         return cls(tuple(order))
 

@@ -23,8 +23,7 @@ from hidag.measurement.families.base import (
 
 #: Smallest distance of two cutpoints, and largest distance from the first.
 SMALLEST_GAP, LARGEST_CUTPOINT = 1e-3, 40.0
-#: Curvature per row that ties thresholds which move together.
-TIED = 1e6
+TIED = 1e6  # Curvature per row that ties thresholds which move together.
 LONGEST_STEP = 2.0
 #: Standard deviation of the standard logistic distribution.
 LOGISTIC_SPREAD = float(np.pi / np.sqrt(3.0))
