@@ -72,11 +72,8 @@ def format_cell(value: float) -> str:
 
 def format_range(low: float, high: float, *, error: float | None = None, decimals: int = 3) -> str:
     """Return "low to high", or one number if both are formatted identically."""
-    largest = max(abs(low), abs(high))
-    texts = [
-        format_number(_without_rounding(end, largest), error=error, decimals=decimals)
-        for end in (low, high)
-    ]
+    ends = (_without_rounding(end, max(abs(low), abs(high))) for end in (low, high))
+    texts = [format_number(end, error=error, decimals=decimals) for end in ends]
     return texts[0] if texts[0] == texts[1] else " to ".join(texts)
 
 
@@ -150,10 +147,8 @@ def replace_hidden(text: str, keep: str = "\n\t") -> str:
     # Pages have many thousand cells, nearly all of them plain.
     if text.isprintable():
         return text
-    return "".join(
-        "\N{REPLACEMENT CHARACTER}" if char not in keep and is_hidden(char) else char
-        for char in text
-    )
+    mark = "\N{REPLACEMENT CHARACTER}"
+    return "".join(mark if char not in keep and is_hidden(char) else char for char in text)
 
 
 def plural(number: int, one: str, many: str | None = None) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.exceptions import DataError, SettingError, import_extra
+from hidag.formatting import plural
 from hidag.measurement.families import default_family
 
 MISSING_WORDS = frozenset({"", "NA", "NaN", "nan", "null", "None", "."})
@@ -86,15 +87,8 @@ def convert_cells(cells: NDArray[np.object_]) -> tuple[NDArray[np.float64], BadC
     among_booleans = bool(others) and both and 2 * len(others) < len(answers)
     rows = others if among_booleans else bad_rows
     first = listed[rows[0]]
-    bad = BadCells(
-        kind=read[rows[0]][1] or "text",
-        row=rows[0],
-        content=shorten(first),
-        type_name=type(first).__name__,
-        count=len(rows),
-        among_booleans=among_booleans,
-    )
-    return values, bad
+    kind, name = read[rows[0]][1] or "text", type(first).__name__
+    return values, BadCells(kind, rows[0], shorten(first), name, len(rows), among_booleans)
 
 
 def _read_cell(cell: Any, markers: tuple[Any, ...]) -> tuple[float, CellKind | None]:
@@ -263,11 +257,8 @@ def convert_decimal_commas(table: Any, columns: Sequence[str]) -> tuple[Any, str
             table, name, [_with_point(c) if c and _is_decimal(c) else c for c in texts]
         )
     where, cell = certain[0]
-    noun = "column" if len(converted) == 1 else "columns"
-    return table, (
-        f"a comma marks decimals in {len(converted)} {noun}: {cell!r} in {where} is read as "
-        f"{_with_point(cell)}"
-    )
+    read = f"{cell!r} in {where} is read as {_with_point(cell)}"
+    return table, f"a comma marks decimals in {plural(len(converted), 'column')}: {read}"
 
 
 def find_decimal_point(table: Any, columns: Sequence[str]) -> tuple[str, str] | None:
@@ -290,10 +281,8 @@ def advise_on_commas(cell: str, cells: Sequence[Any], point: tuple[str, str] | N
         return ""
     if point is None:
         return "write decimals with a point"
-    return (
-        f"write decimals with a point, and thousands without any: there is {shorten(point[1])} in "
-        f"column {point[0]!r}"
-    )
+    found = f"there is {shorten(point[1])} in column {point[0]!r}"
+    return f"write decimals with a point, and thousands without any: {found}"
 
 
 def _is_decimal(text: str) -> bool:

@@ -95,11 +95,9 @@ class FamilyChoice:
 
     def table(self) -> str:
         """Return one line per item: name, family, given or inferred, reason."""
+        sources = ["inferred" if inferred else "given" for inferred in self.inferred]
         rows = [("item", "family", "source", "reason")]
-        for name, family, inferred, reason in zip(
-            self.names, self.families, self.inferred, self.reasons, strict=True
-        ):
-            rows.append((name, family, "inferred" if inferred else "given", reason))
+        rows += zip(self.names, self.families, sources, self.reasons, strict=True)
         a, b, c = (max(len(row[column]) for row in rows) for column in range(3))
         return "\n".join(f"{i:{a}}  {f:{b}}  {s:{c}}  {r}".rstrip() for i, f, s, r in rows)
 
@@ -213,7 +211,8 @@ def _families_per_item(names: tuple[str, ...], family: FamilySetting) -> tuple[s
         for key, word in family.items():
             item = _position(key, names)
             if item in words:
-                text = "{family} names item {name!r} twice, by name and by position"
+                text = "{family} must name each item once, but item {name!r} occurs by name and by "
+                text += "position"
                 params = {"family": Setting("family"), "name": names[item]}
                 raise SettingError("item-named-twice", text, params)
             words[item] = word

@@ -44,12 +44,8 @@ def warn_of_empty_rows(table: Observations, *, stacklevel: int) -> None:
     """Warn of many empty rows, which may come from a wrong file or column."""
     n_empty = int((~nonempty_rows(table.values)).sum())
     if n_empty > MANY_EMPTY_ROWS * table.n_samples:
-        warnings.warn(
-            HidagWarning(
-                "empty-rows", "{rows}", rows=describe_empty_rows(n_empty, table.n_samples)
-            ),
-            stacklevel=stacklevel,
-        )
+        found = describe_empty_rows(n_empty, table.n_samples)
+        warnings.warn(HidagWarning("empty-rows", "{rows}", rows=found), stacklevel=stacklevel)
 
 
 def check_weights(given: Any, n_samples: int, nonempty: NDArray[np.bool_] | None = None) -> Floats:
@@ -132,7 +128,8 @@ def _check_nonnegative(weights: Floats, name: Setting) -> None:
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(bad):
         share = f"{len(bad)} of {len(weights)} rows"
-        text = "{name} must be finite and >= 0, but row {row}, from 0, has {weight:g} ({share})"
+        text = "{name} must be finite numbers >= 0, but row {row} (counting from 0) has {weight:g} "
+        text += "({share})"
         params = {"name": name, "row": bad[0], "weight": weights[bad[0]], "share": share}
         raise DataError("invalid-weight", text, params)
 
@@ -300,9 +297,8 @@ class MissingnessPatterns:
         chosen = np.minimum(np.searchsorted(np.cumsum(self.counted), at), len(self.bits) - 1)
         unequal = (self.squares / self.counted)[chosen]
         unequal *= float(self.squares.sum()) / float(unequal.sum())
-        return MissingnessPatterns(
-            self.bits[chosen], self.n_items, np.full(MAX_PATTERNS, each), unequal
-        )
+        counted = np.full(MAX_PATTERNS, each)
+        return MissingnessPatterns(self.bits[chosen], self.n_items, counted, unequal)
 
     @property
     def seen(self) -> NDArray[np.bool_]:
@@ -313,6 +309,5 @@ class MissingnessPatterns:
         """Return the patterns with reordered items (J,), sorted again."""
         bits = np.packbits(self.seen[:, order], axis=1)
         ranked = np.lexsort((self.squares, self.counted, *bits.T[::-1]))
-        return MissingnessPatterns(
-            bits[ranked], self.n_items, self.counted[ranked], self.squares[ranked]
-        )
+        counted, squares = self.counted[ranked], self.squares[ranked]
+        return MissingnessPatterns(bits[ranked], self.n_items, counted, squares)

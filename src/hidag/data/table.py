@@ -80,10 +80,8 @@ class Observations:
         return values[~np.isnan(values)]
 
     def __repr__(self) -> str:
-        return (
-            f"Observations({self.n_samples} samples, {self.n_items} items, "
-            f"{self.missing_share:.1%} missing)"
-        )
+        shape = f"{self.n_samples} samples, {self.n_items} items"
+        return f"Observations({shape}, {self.missing_share:.1%} missing)"
 
 
 def read_table(
@@ -154,7 +152,8 @@ def check_unique_names(names: tuple[str, ...]) -> None:
     counts = Counter(names)
     repeated = [name for name, count in counts.items() if count > 1]
     name = repeated[0]
-    text = "column names must be unique, but {name!r} occurs {count} times ({n} of {n_names} do so)"
+    text = "column names must be unique, but {name!r} occurs {count} times ({n} of {n_names} names "
+    text += "occur more than once)"
     params = {"name": name, "count": counts[name], "n": len(repeated), "n_names": len(counts)}
     raise DataError("duplicate-column-names", text, params, advice="rename or drop the columns")
 
@@ -164,7 +163,8 @@ def _read_values(
 ) -> tuple[Floats, tuple[str, ...], bool, list[bool]]:
     """Return the values, names, whether the table has names, and which columns have zeros."""
     if bool(sparse.issparse(X)):  # bool() so that the type checker does not narrow X
-        text = "Sparse input is not supported: expected a dense table, got a {type} {shape}"
+        text = "Sparse input is not supported: expected a dense table, got a {type} of shape "
+        text += "{shape}"
         params = {"type": type(X).__name__, "shape": tuple(X.shape)}
         advice = "use X.toarray() if it fits into memory"
         raise DataError("sparse-table", text, params, advice=advice)
@@ -190,9 +190,7 @@ def _read_values(
 def _as_array(X: Any) -> NDArray[Any]:
     """Return X as a two-dimensional array of any dtype, masks kept."""
     try:
-        array: NDArray[Any] = (
-            np.asanyarray(X) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
-        )
+        array: NDArray[Any] = np.ma.asarray(X) if np.ma.isMaskedArray(X) else np.asarray(X)
     except ValueError as error:
         raise DataError.of(_uneven_rows(X)) from error
     if array.dtype.kind == "c":
@@ -317,9 +315,8 @@ def _finish_in_place(values: Floats, names: tuple[str, ...]) -> None:
     if first is not None:
         row, item = first
         shares = _shares(infinite[item], int(np.count_nonzero(infinite)), values.shape)
-        text = (
-            "numbers must be finite, but item {item!r} has {value} in row {row}, from 0 ({shares})"
-        )
+        text = "numbers must be finite, but item {item!r} has {value} in row {row}, counting from "
+        text += "0 ({shares})"
         params = {"item": names[item], "value": values[row, item], "row": row, "shares": shares}
         raise DataError("infinite-cell", text, params, advice="use NaN for a missing answer")
 

@@ -66,11 +66,8 @@ class Responses:
         out: list[Hashable] = []
         for j, family in enumerate(self.item_families):
             nominal = nominal_item(family)
-            if nominal is None:
-                out.append((j,))
-            else:
-                order = nominal.order
-                out += [(j, order[c], frozenset(order[c:])) for c in range(len(order) - 1)]
+            order = () if nominal is None else nominal.order
+            out += [(j, c, frozenset(order[at:])) for at, c in enumerate(order[:-1])] or [(j,)]
         return tuple(out)
 
     def names(
@@ -79,12 +76,9 @@ class Responses:
         """Return the names of the responses: the item, and the category (or its label)."""
         out: list[str] = []
         for name, family in zip(item_names, self.item_families, strict=True):
-            nominal = nominal_item(family)
-            if nominal is None:
-                out.append(name)
-            else:
-                labels = (words or {}).get(name)
-                out += [f"{name}={category_label(c, labels)}" for c in nominal.order[:-1]]
+            nominal, labels = nominal_item(family), (words or {}).get(name)
+            order = () if nominal is None else nominal.order[:-1]
+            out += [f"{name}={category_label(c, labels)}" for c in order] or [name]
         return tuple(out)
 
     def expand(self, values: Array) -> Array:
@@ -261,11 +255,10 @@ class MeasurementParameters:
         """Return the smallest linear predictor of each item over all states, (J,)."""
         if not self.terms.interactions:
             return lowest_of_main(self.coefficients, self.terms)
-        out = np.empty(self.n_items)
-        for j, row in enumerate(self.support):
-            states = self.terms.states_of(np.flatnonzero(row))
-            out[j] = (self.intercept[j] + self.terms.features(states) @ self.loadings[j]).min()
-        return out
+        states = [self.terms.states_of(np.flatnonzero(row)) for row in self.support]
+        features = map(self.terms.features, states)
+        lowest = [(own @ row).min() for own, row in zip(features, self.loadings, strict=True)]
+        return self.intercept + np.array(lowest)
 
     def in_range(self) -> NDArray[np.bool_]:
         """Return which items' predictors and cutpoints are admissible, shape (J,)."""

@@ -168,11 +168,8 @@ class FitResult:
     def all_starts_stopped(self) -> bool:
         """Whether ``max_iter`` ended every start before it converged."""
         most = self.settings.get("max_iter")
-        return (
-            isinstance(most, int)
-            and bool(self.starts)
-            and not any(one.converged or one.n_iter < most for one in self.starts)
-        )
+        stopped = [isinstance(most, int) and one.n_iter >= most for one in self.starts]
+        return bool(stopped) and all(stopped) and not any(one.converged for one in self.starts)
 
     @property
     def n_finished(self) -> int:
@@ -283,9 +280,8 @@ class FitResult:
 
     def _above_zero(self, X: Any) -> Array:
         """Return the probability of each level above 0, shape (N, F), latent by latent."""
-        return upper_level_probabilities(
-            self.parameters, self.law, self._expanded(X), seed=self.seed
-        )
+        rows = self._expanded(X)
+        return upper_level_probabilities(self.parameters, self.law, rows, seed=self.seed)
 
     def posterior(self, X: Any) -> Array:
         """Return the expected level of each latent given a row, (N, K): P(Z_k = 1) if binary."""
@@ -346,9 +342,7 @@ def reorder_items(result: FitResult, order: NDArray[np.intp]) -> FitResult:
         parameters=result.parameters.reordered(items=rows),
         q_given=None if result.q_given is None else result.q_given[order],
         family_reasons=tuple(result.family_reasons[j] for j in places),
-        item_families=tuple(result.item_families[j] for j in places)
-        if result.item_families
-        else (),
+        item_families=tuple(result.item_families[j] for j in places if result.item_families),
         seen_rows=None if result.seen_rows is None else result.seen_rows.with_items_in_order(order),
     )
 

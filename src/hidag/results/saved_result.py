@@ -168,20 +168,16 @@ def write_archive(
             np.savez_compressed(stream, **contents)
     except OSError as error:
         problem = "cannot write the result to '{path}': {reason}"
-        raise FileError(
-            "result-not-written", problem, {"path": path, "reason": error.strerror or error}
-        ) from error
+        params = {"path": path, "reason": error.strerror or error}
+        raise FileError("result-not-written", problem, params) from error
 
 
 def read_archive(path: Path, *, holds: str = "fit") -> tuple[dict[str, Any], Arrays]:
     """Return the header and the arrays of a file that `write_archive` wrote."""
     if not path.exists():
-        raise FileError(
-            "result-not-found",
-            "no result at '{path}': expected a file written by {writer}",
-            path=path,
-            writer="result_.save(path)" if holds == "fit" else f"a {holds}'s save(path)",
-        )
+        writer = "result_.save(path)" if holds == "fit" else f"a {holds}'s save(path)"
+        text = "no result at '{path}': expected a file written by {writer}"
+        raise FileError("result-not-found", text, {"path": path, "writer": writer})
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
@@ -193,9 +189,8 @@ def read_archive(path: Path, *, holds: str = "fit") -> tuple[dict[str, Any], Arr
             raise KeyError("arrays")
     except Exception as error:  # A damaged file can fail in any way a reader knows.
         text = "'{path}' is not a saved hidag {holds}, or it is truncated"
-        raise FileError(
-            "result-damaged", text, {"path": path, "holds": holds}, advice="save it again"
-        ) from error
+        params = {"path": path, "holds": holds}
+        raise FileError("result-damaged", text, params, advice="save it again") from error
     if header["format_version"] > FORMAT_VERSION:
         raise FileError(
             "result-too-new",

@@ -68,7 +68,8 @@ class GraphFormats(NamedGraph):
             problem = "the JSON text is not a graph: it lacks format={format!r}"
             raise GraphError("not-a-graph", problem, format=_JSON_FORMAT)
         if content.get("version") != _JSON_VERSION:
-            problem = "the graph has format version {found!r}; this release reads {expected}"
+            problem = "the graph has format version {found!r}; this release reads version "
+            problem += "{expected}"
             params = {"found": content.get("version"), "expected": _JSON_VERSION}
             raise GraphError("graph-version", problem, params)
         return cls._from_named_edges(content["names"], content["directed"], content["undirected"])

@@ -73,7 +73,8 @@ def as_counts(
     chosen = None if names is None else tuple(str(name) for name in names)
     if isinstance(data, LatentCounts):
         if weights is not None or levels is not None:
-            text = "{weights} and {levels} are for rows of levels; LatentCounts contain both"
+            text = "{weights} and {levels} are for rows of levels; LatentCounts contain both "
+            text += "already"
             params = {"weights": Setting("weights"), "levels": Setting("levels")}
             raise SettingError("counts-have-weights", text, params)
         counts = data if chosen is None else replace(data, names=chosen)

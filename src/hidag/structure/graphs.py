@@ -112,10 +112,8 @@ class CPDAG(GraphFormats):
 
         Every completed graph passes, and every result with background knowledge.
         """
-        closed = apply_meek_rules(self._mixed.copy())
-        return (
-            extend_to_dag(self._mixed) is not None and closed.neighbours == self._mixed.neighbours
-        )
+        closed = apply_meek_rules(self._mixed.copy()).neighbours == self._mixed.neighbours
+        return closed and extend_to_dag(self._mixed) is not None
 
     def to_dag(self) -> DAG:
         """Return a member, which depends on the order of variables (cf. :meth:`sample_member`)."""
@@ -152,10 +150,8 @@ class CPDAG(GraphFormats):
         )
 
     def __repr__(self) -> str:
-        return (
-            f"CPDAG({self.n_variables} variables, {len(self.directed_edges)} directed edges, "
-            f"{len(self.undirected_edges)} undirected edges)"
-        )
+        counts = f"{len(self.directed_edges)} directed edges, {len(self.undirected_edges)}"
+        return f"CPDAG({self.n_variables} variables, {counts} undirected edges)"
 
 
 def _orientations(graph: MixedGraph, inside: int) -> Iterator[MixedGraph]:

@@ -72,19 +72,13 @@ class Knowledge:
         required = self.required_adjacency(names)
         for i, j in np.argwhere(required).tolist():
             if out[i, j] & FORBIDDEN:
-                params = {
-                    "cause": names[i],
-                    "effect": names[j],
-                    "status": "a step of the hierarchy" if steps[i, j] else "required",
-                }
+                status = "a step of the hierarchy" if steps[i, j] else "required"
+                params = {"cause": names[i], "effect": names[j], "status": status}
                 if i in tier and j in tier and tier[i] > tier[j]:
-                    raise GraphError(
-                        "required-against-tiers",
-                        "{cause} -> {effect} is {status}, but {cause} is in tier {later} and "
-                        "{effect} in the earlier tier {earlier}",
-                        {"later": tier[i] + 1, "earlier": tier[j] + 1},
-                        **params,
-                    )
+                    text = "{cause} -> {effect} is {status}, but {cause} is in tier {later} and "
+                    text += "{effect} in the earlier tier {earlier}"
+                    tiers = {"later": tier[i] + 1, "earlier": tier[j] + 1}
+                    raise GraphError("required-against-tiers", text, tiers, **params)
                 text = "{cause} -> {effect} is {status} and also forbidden"
                 raise GraphError("required-and-forbidden", text, **params)
         _refuse_cycle(steps, names, "steps of the hierarchy")
@@ -244,10 +238,8 @@ def orient_by_knowledge(cpdag: Adjacency, constraints: Constraints | None) -> Ad
 
 
 def _invalid(part: str, expected: str, found: object) -> GraphError:
-    text = "{part} must be {expected}, got {found!r}"
-    return GraphError(
-        "invalid-knowledge", text, {"part": part, "expected": expected, "found": found}
-    )
+    params = {"part": part, "expected": expected, "found": found}
+    return GraphError("invalid-knowledge", "{part} must be {expected}, got {found!r}", params)
 
 
 def _refuse_cycle(adjacency: Adjacency, names: Sequence[str], edges: str) -> None:
@@ -268,14 +260,11 @@ def _refuse_paths_against_tiers(
         paths = nx.single_source_shortest_path(graph, start) if start in graph else {}
         for end, path in paths.items():
             if tier.get(end, tier[start]) < tier[start]:
-                raise GraphError(
-                    "required-against-tiers",
-                    "the required edges {path} lead from tier {later} to the earlier tier "
-                    "{earlier}",
-                    path=" -> ".join(names[k] for k in path),
-                    later=tier[start] + 1,
-                    earlier=tier[end] + 1,
-                )
+                text = "the required edges {path} lead from tier {later} to the earlier tier "
+                text += "{earlier}"
+                tiers = {"later": tier[start] + 1, "earlier": tier[end] + 1}
+                along = " -> ".join(names[k] for k in path)
+                raise GraphError("required-against-tiers", text, tiers, path=along)
 
 
 def _index(variable: Variable, names: Sequence[str]) -> int:

@@ -220,9 +220,8 @@ def _check_names(names: Sequence[str] | None, n_variables: int) -> tuple[str, ..
     out = tuple(str(name) for name in names)
     if len(out) != n_variables:
         text = "{expected} variables need {expected} names, got {found}"
-        raise GraphError(
-            "wrong-number-of-names", text, {"expected": n_variables, "found": len(out)}
-        )
+        params = {"expected": n_variables, "found": len(out)}
+        raise GraphError("wrong-number-of-names", text, params)
     if len(set(out)) != len(out):
         name = next(name for name in out if out.count(name) > 1)
         text = "names must be unique, but {name!r} occurs {count} times"
@@ -257,9 +256,8 @@ def edges_to_adjacency(
     for a, b in (*directed, *pairs, *((b, a) for a, b in pairs)):
         for name in (a, b):
             if name not in index:
-                raise GraphError(
-                    "unknown-variable", "an edge names {name!r}, which is not a variable", name=name
-                )
+                text = "an edge names {name!r}, which is not a variable"
+                raise GraphError("unknown-variable", text, name=name)
         out[index[a], index[b]] = 1
     return out
 
@@ -328,22 +326,18 @@ class NamedGraph:
     @property
     def v_structures(self) -> list[tuple[str, str, str]]:
         """Triples (a, c, b) of names with a -> c <- b and a, b not adjacent, in index order."""
-        return [
-            (self._names[a], self._names[c], self._names[b])
-            for a, c, b in find_v_structures(self._mixed)
-        ]
+        n = self._names
+        return [(n[a], n[c], n[b]) for a, c, b in find_v_structures(self._mixed)]
 
     def permute(self, order: Sequence[int]) -> Self:
         """Return the same graph with variable ``order[k]`` in place k."""
         where = np.asarray(order, dtype=np.int64)
         if sorted(where.tolist()) != list(range(self.n_variables)):
             text = "order must contain each of 0..{last} once, got {order}"
-            raise GraphError(
-                "invalid-order", text, {"last": self.n_variables - 1, "order": where.tolist()}
-            )
-        return type(self)(
-            self._adjacency[np.ix_(where, where)], tuple(self._names[k] for k in where)
-        )
+            params = {"last": self.n_variables - 1, "order": where.tolist()}
+            raise GraphError("invalid-order", text, params)
+        names = tuple(self._names[k] for k in where)
+        return type(self)(self._adjacency[np.ix_(where, where)], names)
 
     def rename(self, names: Sequence[str]) -> Self:
         """Return the same graph under other names, length K."""
