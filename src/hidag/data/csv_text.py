@@ -159,13 +159,11 @@ def read_header(path: Path) -> tuple[list[str], str]:
         raise FileError("open-quotes", text, file=path)
     header = [name.strip() for name in cells]
     if all(read_number(name) is not None for name in header):
-        raise FileError(
-            "no-header",
-            "the first line of {file} must hold the names of the items, but it holds numbers "
-            "({numbers})",
-            {"file": path, "numbers": ", ".join(header[:3]) + (", ..." if len(header) > 3 else "")},
-            advice="add a line of names",
-        )
+        text = "the first line of {file} must hold the names of the items, but it holds numbers "
+        text += "({numbers})"
+        params: dict[str, Any] = {"file": path}
+        params |= {"numbers": ", ".join(header[:3]) + (", ..." if len(header) > 3 else "")}
+        raise FileError("no-header", text, params, advice="add a line of names")
     if "" in header:
         raise FileError(
             "unnamed-column",

@@ -75,13 +75,10 @@ def ambiguous_types_error(
         which = "the types" if len(pasted) == len(ambiguous) else "the types of the others"
         text = f"set {which}, for instance {{family}}; the other items stay 'auto'"
         advice.append(Advice("name-family", text, {"family": Setting("family", pasted)}))
-    return DataError(
-        "ambiguous-types",
-        "{auto} cannot infer the type of {n} of {n_items} items:{findings}\n",
-        {"auto": Setting("family", _AUTO), "n": len(ambiguous), "findings": "".join(lines)},
-        advice=join_advice(*advice),
-        n_items=observations.n_items,
-    )
+    problem = "{auto} cannot infer the type of {n} of {n_items} items:{findings}\n"
+    params: dict[str, Any] = {"auto": Setting("family", _AUTO), "n": len(ambiguous)}
+    params |= {"findings": "".join(lines), "n_items": observations.n_items}
+    return DataError("ambiguous-types", problem, params, advice=join_advice(*advice))
 
 
 @dataclass(frozen=True)
@@ -161,12 +158,10 @@ def family_name(word: str) -> str:
         if number is None and ITEM_TYPES[key].argument_source:
             return key
         return item_type(key if number is None else f"{key}({number})").name
-    raise SettingError(
-        "unknown-family",
-        "{family} is unknown",
-        {"family": Setting("family", word), "known": _list_families()},
-        advice=suggest_name(key, [*ITEM_TYPES, *aliases(), _AUTO], "use one of {known}"),
-    )
+    text = "{family} is unknown"
+    params = {"family": Setting("family", word), "known": _list_families()}
+    advice = suggest_name(key, [*ITEM_TYPES, *aliases(), _AUTO], "use one of {known}")
+    raise SettingError("unknown-family", text, params, advice=advice)
 
 
 def _with_argument(word: str, observations: Observations, item: int, weights: Floats | None) -> str:

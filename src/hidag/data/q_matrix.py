@@ -114,22 +114,18 @@ def _match_rows(row_names: tuple[str, ...], items: tuple[str, ...]) -> list[int]
         position[name] = row
     unknown = [name for name in row_names if name not in set(items)]
     if unknown:
-        raise DataError(
-            "unknown-q-row",
-            "the rows of the Q-matrix must be items of the table, but {item!r} is not one ({n} of "
-            "{n_rows} rows)",
-            {"item": unknown[0], "n": len(unknown), "n_rows": len(row_names)},
-            advice=suggest_name(unknown[0], items, "remove the row or rename the item"),
-        )
+        text = "the rows of the Q-matrix must be items of the table, but {item!r} is not one ({n} "
+        text += "of {n_rows} rows)"
+        details = {"item": unknown[0], "n": len(unknown), "n_rows": len(row_names)}
+        advice = suggest_name(unknown[0], items, "remove the row or rename the item")
+        raise DataError("unknown-q-row", text, details, advice=advice)
     absent = [name for name in items if name not in position]
     if absent:
-        raise DataError(
-            "missing-q-row",
-            "each item must have a row in the Q-matrix, but item {item!r} has none ({n} of "
-            "{n_items} items)",
-            {"item": absent[0], "n": len(absent), "n_items": len(items)},
-            advice="add a row, with -1 for unknown entries",
-        )
+        text = "each item must have a row in the Q-matrix, but item {item!r} has none ({n} of "
+        text += "{n_items} items)"
+        details = {"item": absent[0], "n": len(absent), "n_items": len(items)}
+        add = "add a row, with -1 for unknown entries"
+        raise DataError("missing-q-row", text, details, advice=add)
     return [position[name] for name in items]
 
 
@@ -152,10 +148,8 @@ def _check_entries(
     other = ~np.isin(entries, (0.0, 1.0, float(UNKNOWN)))
     if other.any():
         row, column = (int(index) for index in np.argwhere(other)[0])
-        raise DataError(
-            "invalid-q-entry",
-            "the entries of the Q-matrix must be 1, 0 or -1 (estimate), but item {item!r} has "
-            "{entry:g} for latent {latent!r} ({share} entries)",
-            {"item": items[row], "entry": entries[row, column], "latent": names[column]},
-            share=f"{np.count_nonzero(other)} of {entries.size}",
-        )
+        text = "the entries of the Q-matrix must be 1, 0 or -1 (estimate), but item {item!r} has "
+        text += "{entry:g} for latent {latent!r} ({share} entries)"
+        params: dict[str, Any] = {"item": items[row], "entry": entries[row, column]}
+        params |= {"latent": names[column], "share": f"{np.count_nonzero(other)} of {entries.size}"}
+        raise DataError("invalid-q-entry", text, params)

@@ -417,12 +417,10 @@ def read_types(file: Path, items: Sequence[str], leave_out: Sequence[str] = ()) 
         if item in leave_out:
             continue
         if item not in known:
-            raise DataError(
-                "type-of-unknown-item",
-                "{file} gives a type for item {item!r}, which the table does not have",
-                {"file": file, "item": item},
-                advice=suggest_name(item, items, "remove the line"),
-            )
+            text = "{file} gives a type for item {item!r}, which the table does not have"
+            params = {"file": file, "item": item}
+            advice = suggest_name(item, items, "remove the line")
+            raise DataError("type-of-unknown-item", text, params, advice=advice)
         types[item] = kind
     return types
 

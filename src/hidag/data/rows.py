@@ -64,22 +64,17 @@ def check_weights(given: Any, n_samples: int, nonempty: NDArray[np.bool_] | None
         weights[~nonempty] = 0.0
     _check_two_positive(weights, name, " that have a response" if restricted else "")
     if weights.sum() < 2 and effective_sample_size(weights) >= 2:
-        raise DataError(
-            "weights-below-two-rows",
-            "{name} must add up to the number of rows that the table stands for, at least 2, but "
-            "adds up to {total:g}",
-            {"name": name, "total": weights.sum()},
-            advice="scale weights that are shares with hidag.survey_weights",
-        )
+        text = "{name} must add up to the number of rows that the table stands for, at least 2, "
+        text += "but adds up to {total:g}"
+        details = {"name": name, "total": weights.sum()}
+        advice = "scale weights that are shares with hidag.survey_weights"
+        raise DataError("weights-below-two-rows", text, details, advice=advice)
     if weights.sum() < 2:
-        heaviest = int(weights.argmax())
-        raise DataError(
-            "dominant-weight",
-            "{name} must let more than one row count, but row {row} (counting from 0) has "
-            "{weight:g} of {total:g}, nearly all of the weight",
-            {"name": name, "row": heaviest, "weight": weights[heaviest], "total": weights.sum()},
-            advice="check the weight of that row",
-        )
+        heaviest, advice = int(weights.argmax()), "check the weight of that row"
+        text = "{name} must let more than one row count, but row {row} (counting from 0) has "
+        text += "{weight:g} of {total:g}, nearly all of the weight"
+        details = {"name": name, "weight": weights.max(), "total": weights.sum()}
+        raise DataError("dominant-weight", text, details, advice=advice, row=heaviest)
     return weights
 
 

@@ -231,15 +231,12 @@ def _check_ranges(observations: Observations, *, for_fitting: bool) -> None:
             constant[name] = float(values[0])
     if constant and for_fitting:
         name, value = next(iter(constant.items()))
-        raise DataError(
-            "constant-item",
-            "each item needs at least two different values, but item {item!r} is {value} in all "
-            "observed rows ({n} of {n_items} items)",
-            {"item": name, "value": format_value(value)},
-            advice=Advice("drop-column", "drop the column"),
-            n=len(constant),
-            n_items=observations.n_items,
-        )
+        text = "each item needs at least two different values, but item {item!r} is {value} in all "
+        text += "observed rows ({n} of {n_items} items)"
+        details: dict[str, Any] = {"item": name, "value": format_value(value), "n": len(constant)}
+        details |= {"n_items": observations.n_items}
+        advice = Advice("drop-column", "drop the column")
+        raise DataError("constant-item", text, details, advice=advice)
 
 
 def read_known_items(X: Any, names: Sequence[str], families: Sequence[str]) -> Observations:
@@ -249,13 +246,10 @@ def read_known_items(X: Any, names: Sequence[str], families: Sequence[str]) -> O
         place = {str(label): label for label in labels}
         absent = [name for name in names if name not in place]
         if absent:
-            raise DataError(
-                "missing-items",
-                "the table must have the items of the fit, but it lacks {item!r} ({n} of {n_items} "
-                "items)",
-                {"item": absent[0], "n": len(absent), "n_items": len(names)},
-                advice=_SAME_COLUMNS,
-            )
+            text = "the table must have the items of the fit, but it lacks {item!r} ({n} of "
+            text += "{n_items} items)"
+            details = {"item": absent[0], "n": len(absent), "n_items": len(names)}
+            raise DataError("missing-items", text, details, advice=_SAME_COLUMNS)
         repeated = [str(label) for label in labels if str(label) in names]
         check_unique_names(tuple(repeated))
         X = _select_columns(X, labels, [place[name] for name in names])
@@ -357,13 +351,11 @@ def warn_of_row_ids(
     if found:
         values = observations.column(found[0])
         counts = {"n_cells": len(values), "n": len(found), "n_items": observations.n_items}
-        warning = HidagWarning(
-            "counts-like-row-ids",
-            "item {item!r} is modelled as counts, but {n_distinct} of its {n_cells} cells are "
-            "different, as row identifiers are ({n} of {n_items} items)",
-            {"item": observations.names[found[0]], "n_distinct": len(np.unique(values)), **counts},
-            advice=DROP_ROW_IDS,
-        )
+        text = "item {item!r} is modelled as counts, but {n_distinct} of its {n_cells} cells are "
+        text += "different, as row identifiers are ({n} of {n_items} items)"
+        params: dict[str, Any] = {"item": observations.names[found[0]]}
+        params |= {"n_distinct": len(np.unique(values)), **counts}
+        warning = HidagWarning("counts-like-row-ids", text, params, advice=DROP_ROW_IDS)
         warnings.warn(warning, stacklevel=_STACK)
 
 

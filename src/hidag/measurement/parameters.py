@@ -258,7 +258,7 @@ class MeasurementParameters:
         states = [self.terms.states_of(np.flatnonzero(row)) for row in self.support]
         features = map(self.terms.features, states)
         lowest = [(own @ row).min() for own, row in zip(features, self.loadings, strict=True)]
-        return self.intercept + np.array(lowest)
+        return np.asarray(self.intercept + np.array(lowest))
 
     def in_range(self) -> NDArray[np.bool_]:
         """Return which items' predictors and cutpoints are admissible, shape (J,)."""

@@ -323,12 +323,10 @@ def as_result(fit: Any, needed: str = "this function needs") -> FitResult:
     """Return the result of a fitted ``DCRL``, or the result itself; ``needed`` begins the error."""
     found = fit if isinstance(fit, FitResult) else getattr(fit, "result_", None)
     if not isinstance(found, FitResult):
-        raise SettingError(
-            "not-fitted",
-            "{needed} a fitted DCRL or a FitResult, got {found}",
-            {"needed": needed, "found": type(fit).__name__},
-            advice=Advice("fit-first", "call fit first") if hasattr(fit, "get_params") else None,
-        )
+        text = "{needed} a fitted DCRL or a FitResult, got {found}"
+        params = {"needed": needed, "found": type(fit).__name__}
+        advice = Advice("fit-first", "call fit first") if hasattr(fit, "get_params") else None
+        raise SettingError("not-fitted", text, params, advice=advice)
     return found
 
 

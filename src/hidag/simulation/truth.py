@@ -101,13 +101,10 @@ class Truth:
         outside = np.argwhere(~terms.support(q) & (loadings != 0))
         if len(outside):
             j, t = outside[0]
-            raise SettingError(
-                "loading-outside-q",
-                "loadings must be 0 where q_matrix is 0, but item {item!r} has loading "
-                "{value:.6g} on {term!r} ({n} entries)",
-                {"item": items[j], "value": loadings[j, t], "n": len(outside)},
-                term=terms.names(latents)[t],
-            )
+            text = "loadings must be 0 where q_matrix is 0, but item {item!r} has loading "
+            text += "{value:.6g} on {term!r} ({n} entries)"
+            params = {"item": items[j], "value": loadings[j, t], "n": len(outside)}
+            raise SettingError("loading-outside-q", text, params, term=terms.names(latents)[t])
         dispersion = _check_dispersion(self.dispersion, kinds, items)
         cutpoints = _check_cutpoints(self.cutpoints, kinds, items)
         parameters = MeasurementParameters(families, intercept, loadings, np.ones(n_items), terms)

@@ -106,13 +106,10 @@ class GraphFormats(NamedGraph):
         """Return Tetrad's graph text: ``-->`` for directed and ``---`` for undirected edges."""
         for name in self.names:
             if not name or re.search(r"[\s;,]", name):
-                raise GraphError(
-                    "name-for-tetrad",
-                    "names in Tetrad files must not be empty or contain blanks, commas or "
-                    "semicolons, got {name!r}",
-                    advice=Advice("rename", "rename the variables first"),
-                    name=name,
-                )
+                text = "names in Tetrad files must not be empty or contain blanks, commas or "
+                text += "semicolons, got {name!r}"
+                advice = Advice("rename", "rename the variables first")
+                raise GraphError("name-for-tetrad", text, advice=advice, name=name)
         edges = [f"{a} --> {b}" for a, b in self.directed_edges]
         edges += [f"{a} --- {b}" for a, b in self.undirected_edges]
         numbered = [f"{i}. {edge}" for i, edge in enumerate(edges, start=1)]

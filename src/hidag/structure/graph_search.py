@@ -246,13 +246,11 @@ def check_exact_size(n_variables: int) -> None:
     """Raise if there are more variables than the exact search can handle."""
     if n_variables > MAX_EXACT_VARIABLES:
         exact = Setting("search", "exact")
-        raise GraphError(
-            "too-many-for-exact-search",
-            "{exact} takes at most {limit} variables, because it lists all their subsets, got "
-            "{found}",
-            {"exact": exact, "limit": MAX_EXACT_VARIABLES, "found": n_variables},
-            advice=Advice("set-option", "use {greedy}", {"greedy": Setting("search", "xges")}),
-        )
+        text = "{exact} takes at most {limit} variables, because it lists all their subsets, got "
+        text += "{found}"
+        params = {"exact": exact, "limit": MAX_EXACT_VARIABLES, "found": n_variables}
+        advice = Advice("set-option", "use {greedy}", {"greedy": Setting("search", "xges")})
+        raise GraphError("too-many-for-exact-search", text, params, advice=advice)
 
 
 def best_dag(

@@ -485,12 +485,10 @@ def item_type(name: str) -> ItemType:
             pass
     verb = "needs" if argument is None else "must have"
     example = {"kind": kind, "example": cls.example_argument}
-    raise SettingError(
-        "family-argument",
-        "family={name!r} {verb} its {argument} in parentheses",
-        {"name": name, "verb": verb, "argument": cls.argument_name},
-        advice=Advice("family-argument", "use for instance '{kind}({example})'", example),
-    ) from None
+    text = "family={name!r} {verb} its {argument} in parentheses"
+    params = {"name": name, "verb": verb, "argument": cls.argument_name}
+    advice = Advice("family-argument", "use for instance '{kind}({example})'", example)
+    raise SettingError("family-argument", text, params, advice=advice) from None
 
 
 @cache

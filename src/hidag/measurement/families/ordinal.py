@@ -260,9 +260,6 @@ class Ordinal(Family):
 
 
 def _too_few_grades(argument: str) -> SettingError:
-    return SettingError(
-        "family-argument",
-        "family='ordinal({argument})' must have a whole number of grades, at least 3",
-        advice=use_family("use {binary} for two grades", binary="bernoulli"),
-        argument=argument,
-    )
+    text = "family='ordinal({argument})' must have a whole number of grades, at least 3"
+    advice = use_family("use {binary} for two grades", binary="bernoulli")
+    return SettingError("family-argument", text, advice=advice, argument=argument)
