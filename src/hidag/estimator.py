@@ -39,8 +39,7 @@ _FITTED = (
 class FittedModel(TransformerMixin):  # type: ignore[misc]
     """Methods of a fitted estimator, which only need ``result_``.
 
-    The class inherits from the mixin itself, because scikit-learn wraps ``transform`` for
-    ``set_output`` only in subclasses of the mixin that define it.
+    scikit-learn wraps ``transform`` for ``set_output`` only in subclasses of its mixin.
     """
 
     result_: FitResult

@@ -57,11 +57,7 @@ class BadCells:
 
 
 def convert_cells(cells: NDArray[np.object_]) -> tuple[NDArray[np.float64], BadCells | None]:
-    """Return a column (N,) as float64, NaN for missing cells, and the cells that are not numbers.
-
-    Cells may be numbers, text that reads as a number, booleans, and markers of a missing answer:
-    None, NaN, pandas' NA and NaT, or one of `MISSING_WORDS`. Bad cells become NaN.
-    """
+    """Return cells (N,) as float64, NaN for missing and bad ones, and those that are no numbers."""
     listed = cells.tolist()
     # Most object columns hold plain numbers and None only; numpy reads those at C speed.
     if set(map(type, listed)) <= _PLAIN_TYPES:

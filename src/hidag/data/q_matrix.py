@@ -19,10 +19,7 @@ _ITEM_COLUMN = "item"
 
 @dataclass(frozen=True, eq=False)
 class QSpec:
-    """A Q-matrix: 1 if the item measures the latent, 0 if not, -1 to be estimated, shape (J, K).
-
-    ``named`` says whether the names of the latents came from the user's table.
-    """
+    """A Q-matrix, (J, K): 1, 0, or -1 to be estimated; ``named`` if the user named the latents."""
 
     entries: NDArray[np.int8]
     latent_names: tuple[str, ...]

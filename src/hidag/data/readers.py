@@ -335,20 +335,9 @@ def _check_finite(columns: Sequence[Any], table: Any, file: Path, n_columns: int
 
 @dataclass(frozen=True, eq=False)
 class TableSource:
-    """The table in a file or a folder, with its types and Q-matrix.
+    """The table of a file or folder, for `read_table`, with its types and Q-matrix, or None.
 
-    Attributes
-    ----------
-    table : pyarrow.Table
-        For `read_table`.
-    types : mapping from item to the type in types.csv, or None
-        For `resolve_families`.
-    q : pyarrow.Table or None
-        First column 'item', then one column per latent; for `read_q_matrix`.
-    title : str
-        The name of the folder, or of the file without its suffix.
-    notes : tuple of str
-        Conversions made while reading.
+    The columns of ``q`` are 'item' and the latents; ``notes`` are conversions made while reading.
     """
 
     table: Any

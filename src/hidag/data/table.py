@@ -35,16 +35,8 @@ class CellTypeError(DataError, TypeError):
 class Observations:
     """A table of numbers with missing cells: one row per sample, one column per item.
 
-    Attributes
-    ----------
-    values : ndarray of float64, shape (N, J)
-        C-contiguous, read-only; NaN for missing cells, never infinite.
-    names : tuple of str, length J
-        Unique.
-    named : bool
-        Whether the names came from the user's table.
-    padded : frozenset of str
-        Items with a number written with leading zeros, such as '007'.
+    ``values``, (N, J), are read-only and finite or NaN; ``names`` are unique, and ``named`` says
+    whether they came from the user; ``padded`` has the items with leading zeros, such as '007'.
     """
 
     values: Floats

@@ -152,11 +152,7 @@ def _find_frequent_code(values: Array) -> float | None:
 def check_values(
     observations: Observations, families: Sequence[str], *, for_fitting: bool = True
 ) -> None:
-    """Raise an error about items whose values do not suit their family or cannot be fitted.
-
-    The families are full names, as `resolve_families` returns them. Columns have to vary only
-    ``for_fitting``; prediction for a single row does not need it.
-    """
+    """Raise an error about values that do not suit their family or cannot be fitted."""
     if len(families) != observations.n_items:
         got = plural(len(families), "family", "families")
         raise SettingError(

@@ -169,19 +169,9 @@ def columns_of(families: tuple[str, ...]) -> Columns:
 class MeasurementParameters:
     """Coefficients of J items on T terms of K latents.
 
-    Attributes
-    ----------
-    families : tuple of str, length J
-    intercept : ndarray, shape (J,)
-    loadings : ndarray, shape (J, T)
-        On main terms, latent by latent, then on interactions; for binary latents without
-        interactions T is K.
-    dispersion : ndarray, shape (J,)
-        Dispersion parameter of the family, 1 for families without one.
-    terms : Terms
-        Regressors of the loadings; by default the main terms of binary latents.
-    cutpoints : ndarray, shape (J, C)
-        Cutpoints of ordered grades after the first, which is in the intercept; padded by NaN.
+    Intercepts (J,), loadings (J, T) on main terms latent by latent and then on interactions,
+    dispersions (J,), 1 for families without one, and cutpoints (J, C) of ordered grades after the
+    first, padded by NaN. By default the terms are the main ones of binary latents.
     """
 
     families: tuple[str, ...]

@@ -100,10 +100,9 @@ SHAPES: dict[str, PenaltyShape] = {"tlp": TruncatedLasso(), "scad": Scad(), "mcp
 
 @dataclass(frozen=True)
 class Penalty:
-    """An entrywise penalty ``p(b)`` with ``p(b) = strength`` for ``|b| >= threshold * scale``.
+    """An entrywise penalty: lambda_N, ``strength``, beyond tau_N, ``threshold`` times ``scale``.
 
-    ``name`` is a key of ``SHAPES``, or None for no penalty. The strength is lambda_N, in units of
-    log-likelihood; the threshold is tau_N, in units of an item's ``scale``.
+    ``name`` is a key of ``SHAPES``, or None for no penalty.
     """
 
     name: str | None
@@ -127,10 +126,7 @@ class Penalty:
         return np.where(np.asarray(loadings) < 0, -slope, slope)
 
     def pieces(self, scale: Array) -> Array:
-        """Return the table of pieces for items with scales (J,), shape (J, P, 6); P = 0 for none.
-
-        Columns: start, end, slope, fall, root (see ``Piece``) and the penalty at the start.
-        """
+        """Return each item's pieces (see ``Piece``) and penalties at their starts, (J, P, 6)."""
         if self.name is None:
             return np.zeros((len(scale), 0, 6))
         found = SHAPES[self.name].pieces(self.strength, self.threshold * scale)

@@ -267,11 +267,7 @@ class FitResult:
         return self.item_families or self.parameters.families
 
     def rows(self, X: Any) -> Array:
-        """Return the values of the fit's items in a table, in the fit's order, shape (N, J).
-
-        X is any table that can be fitted. Columns of a frame are found by name, in any order, and
-        other columns are ignored; an array has one column per item. NaN cells are missing.
-        """
+        """Return the fit's items in a table (frames by name, arrays by position), shape (N, J)."""
         return read_known_items(X, self.item_names, self.families).values
 
     def _expanded(self, X: Any) -> Array:

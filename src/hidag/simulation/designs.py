@@ -42,10 +42,7 @@ def tree_dag(n_latents: int, branching: int = 2) -> DAG:
 
 
 def random_dag(n_latents: int, average_parents: float, *, rng: Seed = None) -> DAG:
-    """Return a random DAG with a random order, each pair adjacent with the same probability.
-
-    ``average_parents``, at most (n_latents - 1) / 2, is the expected number of edges per latent.
-    """
+    """Return a random DAG with ``average_parents``, at most (n_latents - 1) / 2, per latent."""
     most = (n_latents - 1) / 2
     if not 0 <= average_parents <= most:
         expected = f"from 0 to {most:g} for {n_latents} latents"
@@ -111,11 +108,7 @@ def random_law(
 
 
 def banded_q(n_latents: int, bandwidth: int) -> NDArray[np.int8]:
-    """Return the paper's Q-matrix, shape (3K, K): a band stacked on two identity matrices.
-
-    Item j of the band measures the latents at distance at most ``bandwidth`` from j: 1 is the
-    paper's Q1, 2 its Q2.
-    """
+    """Return the paper's Q, (3K, K): a band of ``bandwidth`` 1 (Q1) or 2 (Q2) on two identities."""
     if n_latents < 1 or bandwidth < 0:
         text = "a banded Q needs at least 1 latent and a bandwidth >= 0, got n_latents={n_latents} "
         text += "and bandwidth={bandwidth}"

@@ -84,10 +84,7 @@ class GraphFormats(NamedGraph):
 
     @classmethod
     def from_dot(cls, text: str) -> Self:
-        """Return the graph of Graphviz text: nodes, ``->`` and ``--`` edges, ``dir`` attributes.
-
-        Subgraphs and ports are not supported.
-        """
+        """Return the graph of Graphviz text with ``->``, ``--`` and ``dir``, without subgraphs."""
         return cls._from_named_edges(*_read_dot(text))
 
     def to_gml(self) -> str:
@@ -151,11 +148,7 @@ class GraphFormats(NamedGraph):
 
     @classmethod
     def from_networkx(cls, graph: Any) -> Self:
-        """Return the graph of a networkx graph.
-
-        In a ``DiGraph`` edges in both directions are one undirected edge; in a ``Graph`` all
-        edges are undirected. Nodes are named by ``str(node)``.
-        """
+        """Return a networkx graph with nodes named by ``str``; edges both ways are undirected."""
         edges = ((), graph.edges()) if not graph.is_directed() else (graph.edges(), ())
         return cls._from_named_edges(graph.nodes, *edges)
 

@@ -262,8 +262,7 @@ def best_dag(
 ) -> NDArray[np.int8]:
     """Return the adjacency matrix, shape (K, K), of a DAG with the highest score.
 
-    Every DAG has a sink. The best DAG on a set is therefore the best DAG on the set without its
-    sink, plus the best parents of the sink among the rest (Silander and Myllymaki 2006).
+    The best DAG on a set is that without its sink, plus the sink (Silander and Myllymaki 2006).
     """
     check_exact_size(n_variables)
     sets = np.arange(1 << n_variables, dtype=np.int64)

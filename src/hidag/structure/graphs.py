@@ -108,10 +108,7 @@ class CPDAG(GraphFormats):
         return dag is not None and np.array_equal(dag_to_cpdag(dag), self.adjacency)
 
     def is_closed(self) -> bool:
-        """Return whether there is a member and the Meek rules direct no further edge.
-
-        Every completed graph passes, and every result with background knowledge.
-        """
+        """Return whether there is a member and the Meek rules direct no further edge."""
         closed = apply_meek_rules(self._mixed.copy()).neighbours == self._mixed.neighbours
         return closed and extend_to_dag(self._mixed) is not None
 
@@ -200,8 +197,7 @@ def _root_component(graph: MixedGraph, component: int, root: int) -> MixedGraph:
 def _count_component(graph: MixedGraph, component: int, known: dict[int, int]) -> int:
     """Return the number of ways to direct a chordal component without a v-structure.
 
-    Every such way has exactly one source. Fixing it directs some edges and leaves smaller
-    chordal components, counted in turn (He, Jia and Yu 2015).
+    Each has one source; fixing it leaves smaller chordal components (He, Jia and Yu 2015).
     """
     size = component.bit_count()
     edges = sum((graph.neighbours[i] & component).bit_count() for i in bits(component)) // 2

@@ -41,11 +41,7 @@ _MAX_REQUESTS = 1 << 16
 
 @runtime_checkable
 class LocalScore(Protocol):
-    """Interface of a score; the searches maximise the sum of local scores.
-
-    Markov equivalent DAGs should have equal scores. Otherwise a search still terminates and returns
-    a CPDAG, but its score depends on the member that was scored.
-    """
+    """Interface of a score; Markov equivalent DAGs should have equal sums of local scores."""
 
     def local(self, node: int, parents: tuple[int, ...]) -> float:
         """Return the score of variable ``node`` with these parents (ascending indices)."""

@@ -42,10 +42,9 @@ class ValueProblem(NamedTuple):
 
 
 class AnalyticCondition(NamedTuple):
-    """Whether an item type satisfies Assumption 2 of the paper (analytic and identified).
+    """Whether Assumption 2 of the paper "holds" (analytic and identified) or is "undecided".
 
-    ``verdict`` is "holds" or "undecided"; with ``holds_if_positive`` an undecided condition holds
-    if all linear predictors are positive.
+    With ``holds_if_positive`` it holds if all linear predictors are positive.
     """
 
     verdict: str
