@@ -42,10 +42,7 @@ Indices = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class BlockSplit:
-    """The latents in two blocks, and their joint states.
-
-    Boundary latents come first in the first block and last in the second.
-    """
+    """Latents in two blocks; boundary latents come first in the first and last in the second."""
 
     # Latents of each block, with A and B joint states.
     first: tuple[int, ...]
@@ -95,10 +92,7 @@ class BlockSplit:
 
 @lru_cache(maxsize=16)
 def choose_split(levels: tuple[int, ...], scopes: tuple[int, ...]) -> BlockSplit | None:
-    """Return the cheapest split, or None where listing all joint states is cheaper.
-
-    ``scopes`` are the latents of the items that are not additive, each a sum of powers of two.
-    """
+    """Return the cheapest split or None; ``scopes`` are bit sets of non-additive items' latents."""
     n_latents, n_states = len(levels), prod(levels)
     coupled = [latents for latents in sorted(set(scopes)) if latents.bit_count() > 1]
     if n_latents < 2:
@@ -144,10 +138,7 @@ class BlockTable:
     bounded: bool  # whether exponents of all rows are so small that they need no shift
 
     def densities(self, rows: Array, slopes: Array) -> tuple[Array, Array]:
-        """Return densities up to a factor per row, (n, A), and the logarithms of the factors.
-
-        ``rows`` are extended rows; ``slopes`` (n, T') are the coefficients of the terms in a row.
-        """
+        """Return densities of extended rows up to a factor, (n, A), and the factors' logarithms."""
         if len(self.columns) == 0:
             exponents = slopes @ self.terms.T
         else:
@@ -273,10 +264,7 @@ class BlockPosterior:
     log_marginal: Array  # (n,): log marginal densities, in true units
 
     def counts(self, factor: Array) -> Array:
-        """Return weighted sums of posteriors over the offset weights, (S,), in split order.
-
-        ``factor``, shape (n,), is row weight / mass.
-        """
+        """Return sums over offset weights, (S,) in split order; ``factor`` is weight / mass."""
         return np.asarray((self.first * factor[:, None]).T @ self.second).ravel()
 
     def term_means(self, model: BlockModel, factor: Array) -> Array:
@@ -287,10 +275,7 @@ class BlockPosterior:
         return means
 
     def second_moments(self, model: BlockModel) -> Array:
-        """Return posterior means of products of pairs of (1, terms), (n, 1 + T, 1 + T).
-
-        Terms of the first block come first: their natural order when all items are additive.
-        """
+        """Return means of products of pairs of (1, terms), first block first, (n, 1 + T, 1 + T)."""
         n_rows, n_first = self.first.shape
         first, second = model.first.terms, model.second.terms
         first_joint = self.first_joint / self.mass[:, None]

@@ -59,10 +59,7 @@ def unexplained_shares(x: Array, weights: Array | None) -> Array:
 
 @dataclass(frozen=True)
 class WorkingData:
-    """Responses ready for estimation.
-
-    A family may have several columns per item (D in all, J if every item has one).
-    """
+    """Responses ready for estimation, with D columns of J items (D = J with one column each)."""
 
     # (N, D + M + 1): the items' columns, then an indicator of observed cells for each item with
     # missing cells, then ones: the matrix that the E-step multiplies with
@@ -125,10 +122,7 @@ class WorkingData:
 
     @property
     def observed_mask(self) -> tuple[NDArray[np.uint8], bool]:
-        """Indicators of observed cells by column, (N, D), as kernels take them, and their use.
-
-        Without missing cells the mask is empty, and the second value False.
-        """
+        """Mask of observed cells by column, (N, D) or empty, and whether cells are missing."""
         if self.observed is None:
             return np.zeros((0, 0), dtype=np.uint8), False
         if self.columns.single:
@@ -299,10 +293,7 @@ class WorkingData:
     def around(
         cls, parameters: MeasurementParameters, values: Array, weights: Array | None = None
     ) -> WorkingData:
-        """Return the design data of a table (N, J), standardised by a fit in the user's units.
-
-        Centring at the fitted intercepts keeps exponents small whatever the items' units are.
-        """
+        """Return the data of a table (N, J) standardised by a fit, which keeps exponents small."""
         standardised = np.array([family_named(f).is_location_scale for f in parameters.families])
         shift = np.where(standardised, parameters.intercept, 0.0)
         scale = np.where(standardised, np.sqrt(parameters.dispersion), 1.0)

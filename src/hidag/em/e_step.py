@@ -107,10 +107,7 @@ def block_rows(n_states: int) -> int:
 def unnormalised_posterior(
     scores: StateScores, rows: Array, *, safe: bool = False
 ) -> tuple[Array, Array, Array]:
-    """Return posteriors up to a factor (n, S), the factors (n,) and the log marginals (n,).
-
-    ``safe`` asserts that the largest exponent of every row is within ``safe_exponents``.
-    """
+    """Return posteriors up to factors (n, S), factors, log marginals; ``safe``: no shift needed."""
     lower, upper = CONFIG.e_step.safe_exponents
     joint = rows @ scores.weights
     top = np.zeros(1) if safe else joint.max(axis=1)
@@ -125,11 +122,7 @@ def unnormalised_posterior(
 
 
 def exponents_are_safe(scores: StateScores, data: WorkingData) -> bool:
-    """Return whether the largest exponent of every row is certainly within ``safe_exponents``.
-
-    It differs from the largest offset (last row of the weights) by at most the sum of the largest
-    contributions of all other columns.
-    """
+    """Return whether no row's largest exponent can leave ``safe_exponents``."""
     lower, upper = CONFIG.e_step.safe_exponents
     reach = float((data.largest * np.abs(scores.weights).max(axis=1))[:-1].sum())
     offset = float(scores.weights[-1].max())
@@ -216,10 +209,7 @@ def _sum_listed(rows: Rows, lane: int, scores: StateScores, *, safe: bool, first
 
 
 def _sum_blocks(rows: Rows, lane: int, model: BlockModel, *, states_only: bool) -> RowSums:
-    """Return a lane's counts of states and, unless ``states_only``, products of additive columns.
-
-    The model has no boundary latents.
-    """
+    """Return a lane's counts of states, and products of additive columns, without boundary."""
     n_additive = 0 if states_only else len(model.additive)
     products = np.zeros((n_additive, 1 + len(model.term_order)))
     sums = RowSums(np.zeros((1, model.weights.size)), products)
@@ -383,9 +373,6 @@ def run_law_e_step(
     *,
     n_threads: int = 1,
 ) -> tuple[Array, float]:
-    """Return expected counts of the joint states, (S,), and the log-likelihood.
-
-    Sufficient to update the latent distribution. Parameters as in :func:`run_e_step`.
-    """
+    """Return expected counts of the joint states, (S,), and the log-likelihood (`run_e_step`)."""
     statistics, value = _Pass(parameters, probabilities, data, features, True, n_threads).run()
     return statistics.count, value

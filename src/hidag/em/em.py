@@ -62,10 +62,7 @@ def extrapolate_gain(before: float, last: float) -> float:
 
 
 def remaining_gain(objectives: list[float], window: int = 1) -> float:
-    """Return the gain still expected, extrapolated from the last two windows of iterations.
-
-    Infinite while nothing can be extrapolated, -inf when the objective no longer rises.
-    """
+    """Return the gain expected from the last two windows; inf if unknown, -inf without a rise."""
     if window == 0 or len(objectives) < 1 + 2 * window:
         return np.inf
     last = objectives[-1] - objectives[-1 - window]
@@ -76,10 +73,7 @@ def remaining_gain(objectives: list[float], window: int = 1) -> float:
 
 
 def has_converged(objectives: list[float], tolerance: float) -> bool:
-    """Return whether the last iteration, and all further ones together, gain less than this.
-
-    Gains of over-relaxed steps fluctuate; therefore gains over several iterations are compared.
-    """
+    """Return whether this and all further iterations, judged over windows, gain less."""
     if len(objectives) < 2 or objectives[-1] - objectives[-2] >= tolerance:
         return False
     window = min(CONFIG.em.gain_window, (len(objectives) - 1) // 2)

@@ -19,6 +19,7 @@ from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.terms import Terms
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -31,10 +32,10 @@ class DerivativeMeans:
 
     # (S, Q): other derivatives times the design, and products of pairs of its columns
     products: NDArray[np.float32]
-    pairs: NDArray[np.intp]  # (P, P): column of ``products`` for each pair of columns of the design
+    pairs: Indices  # (P, P): column of ``products`` for each pair of columns of the design
     # derivatives that are linear in the terms, and those that are not
-    linear: NDArray[np.intp]
-    other: NDArray[np.intp]
+    linear: Indices
+    other: Indices
     coefficients: Array  # (P, number of linear derivatives)
 
     @classmethod
@@ -170,17 +171,9 @@ def information_ratio(
 
 
 def _pair_means(
-    posteriors: PosteriorBlocks,
-    products: Array,
-    mean: Array,
-    left: NDArray[np.intp],
-    right: NDArray[np.intp],
+    posteriors: PosteriorBlocks, products: Array, mean: Array, left: Indices, right: Indices
 ) -> Iterator[tuple[slice, Array]]:
-    """Yield row ranges and posterior means of products of two centred terms, (n, pairs).
-
-    ``products`` has them by state, (S, pairs); ``mean`` (F,) are the means of the terms, and
-    ``left`` and ``right`` (pairs,) their indices.
-    """
+    """Yield row ranges and posterior means of products of centred terms by state, (n, pairs)."""
     if not posteriors.all_additive:
         yield from posteriors.means(products)
         return
@@ -192,10 +185,7 @@ def _pair_means(
 
 
 def mean_of_pairs(shares: Array, pairs: NDArray[np.integer]) -> float:
-    """Return the mean over pairs of latents of the harmonic means of their levels' shares.
-
-    ``pairs``, shape (n,), has the pair that each share (n,) belongs to.
-    """
+    """Return the mean over pairs (n,) of latents of the harmonic means of their shares (n,)."""
     _, place = np.unique(pairs, return_inverse=True)
     number = np.bincount(place)
     smallest = CONFIG.information.min_pair_ratio
@@ -251,11 +241,7 @@ def log_evidence(
 
 
 def fit_loading_prior(values: list[Array], information: list[Array]) -> tuple[float, float]:
-    """Return mean and variance of the normal distribution of the loadings (empirical Bayes).
-
-    For each item with any: its loadings (n,), and the information about them with the intercept
-    unknown, (n, n).
-    """
+    """Return the empirical Bayes prior of loadings (n,) with information (n, n), item by item."""
     settings = CONFIG.information
     found = np.concatenate(values)
     errors = np.concatenate([np.diag(np.linalg.inv(block)) for block in information])
@@ -272,7 +258,7 @@ def fit_loading_prior(values: list[Array], information: list[Array]) -> tuple[fl
     return mean, variance
 
 
-def _marginal_information(information: Array, inside: NDArray[np.intp]) -> Array:
+def _marginal_information(information: Array, inside: Indices) -> Array:
     """Return the information about some loadings with the intercept unknown."""
     ridge = CONFIG.information.ridge
     rows = inside + 1

@@ -21,6 +21,7 @@ from hidag.measurement.terms import Interaction, Terms
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Indices = NDArray[np.intp]
 
 
 def sub_states(shape: tuple[int, ...]) -> IntArray:
@@ -33,8 +34,8 @@ def sub_states(shape: tuple[int, ...]) -> IntArray:
 class ItemGroup:
     """Items that have the same design over the sub-states (the states of their own latents)."""
 
-    items: NDArray[np.intp]  # (n,)
-    columns: NDArray[np.intp]  # (n, T'): columns of the loadings
+    items: Indices  # (n,)
+    columns: Indices  # (n, T'): columns of the loadings
     features: Array  # (size, T'): the terms' values in each sub-state
     cells: IntArray  # (n, size): positions of the items' tables
     collinear: bool = False  # whether some terms are products of others
@@ -46,11 +47,7 @@ class ItemGroup:
 
 
 def _group_items(
-    terms: Terms,
-    shape: tuple[int, ...],
-    items: NDArray[np.intp],
-    parents: IntArray,
-    starts: IntArray,
+    terms: Terms, shape: tuple[int, ...], items: Indices, parents: IntArray, starts: IntArray
 ) -> list[ItemGroup]:
     """Return groups of items with latents (n, p) of levels ``shape`` and tables at ``starts``."""
     states = sub_states(shape)
@@ -210,10 +207,7 @@ class ItemLayout:
     def tables(
         self, parameters: MeasurementParameters, *, derivatives: bool = False
     ) -> tuple[Array, Array]:
-        """Return theta and A, or their derivatives, by column and sub-state, flat.
-
-        A is at the first column of an item only.
-        """
+        """Return theta and A (in first columns), or derivatives, by column and sub-state, flat."""
         eta = self.predictors(parameters)
         first, second = np.empty(self.size), np.zeros(self.size)
         for name, cells, item, size in self._cells_by_family:
@@ -290,10 +284,7 @@ class NetworkLayout:
         return log_probabilities(np.concatenate([table.ravel() for table in law.tables]))
 
     def law_from(self, counts: Array, mass: float) -> NetworkLaw:
-        """Return the network with the conditional frequencies of flat counts.
-
-        Prior ``mass``, in rows, is spread evenly over each latent's table.
-        """
+        """Return the network of flat counts, with prior ``mass`` rows spread over each table."""
         tables = []
         for k, pa in enumerate(self.parents_of):
             part = counts[self.table_ptr[k] : self.table_ptr[k + 1]]

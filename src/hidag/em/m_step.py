@@ -29,11 +29,7 @@ Propose = Callable[[NDArray[np.intp], Array, Array, Array], Array]
 
 
 def allowed_coefficients(q_entries: NDArray[np.int8], terms: Terms) -> NDArray[np.uint8]:
-    """Return ZERO, PENALISED or FREE for each coefficient, shape (J, 1 + T).
-
-    Loadings of entries of Q given as 1 are free. Interactions are zero: they are introduced once
-    the items' latents are known.
-    """
+    """Return ZERO, PENALISED or FREE of coefficients (J, 1 + T); interactions are zero at first."""
     out = np.full((len(q_entries), 1 + terms.n_terms), ZERO, dtype=np.uint8)
     out[:, 0] = FREE
     of_latent = np.choose(q_entries + 1, [PENALISED, ZERO, FREE])

@@ -68,10 +68,7 @@ class PosteriorBlocks:
         return model is not None and len(model.additive) > 0 and len(model.tabled) == 0
 
     def second_moments(self) -> Iterator[tuple[slice, Array]]:
-        """Yield row ranges and posterior means of products of pairs of (1, terms), (n, P, P).
-
-        Available if all items are additive.
-        """
+        """Yield rows and means of products of pairs of (1, terms), (n, P, P), if all additive."""
         if self.model is None:
             return
         for start in range(0, self.data.n_samples, self.model.n_rows):
@@ -88,10 +85,7 @@ class PosteriorBlocks:
             yield rows, moments
 
     def means(self, columns: Array) -> Iterator[tuple[slice, Array]]:
-        """Yield row ranges and posterior means of functions of the state, shape (n, q).
-
-        ``columns`` has their values by joint state, shape (S, q).
-        """
+        """Yield row ranges and posterior means, (n, q), of functions of the state, (S, q)."""
         ordered = columns[self.order]
         if self.model is None:
             for rows, posterior in self:
@@ -162,11 +156,7 @@ def state_posteriors(
 
 
 def posterior_marginals(parameters: MeasurementParameters, law: LatentLaw, values: Array) -> Array:
-    """Return the posterior probability of each level above 0, shape (N, F).
-
-    Latent by latent, levels ascending: for binary latents P(Z_k = 1), shape (N, K). NaN cells are
-    missing.
-    """
+    """Return P(Z_k = u) of each level u > 0, latent by latent, (N, F); NaN cells are missing."""
     terms = Terms.main(law.space.levels)
     at_level = (law.space.states()[:, terms.main_latents] == terms.main_levels).astype(np.float64)
     out = np.empty((len(values), terms.n_main))
@@ -195,10 +185,7 @@ def row_log_likelihood(parameters: MeasurementParameters, law: LatentLaw, values
 
 
 def log_bases(parameters: MeasurementParameters, values: Array) -> Array:
-    """Return the part of the rows' log densities that does not depend on the latents, shape (N,).
-
-    For items in the units of :meth:`hidag.em.design_data.WorkingData.around`.
-    """
+    """Return rows' log densities free of latents, (N,), in the units of `WorkingData.around`."""
     out = np.zeros(len(values))
     for j, name in enumerate(parameters.families):
         family = family_named(name)

@@ -82,11 +82,7 @@ def robbins_monro_step(schedule: Schedule, iteration: int) -> float:
 
 
 class DriftCriterion:
-    """Convergence of SAEM: coefficients drift by little over a window of averaged iterations.
-
-    A drift well inside the standard errors does not justify further iterations. The largest drift
-    is in units of the coefficients' scales / sqrt(N).
-    """
+    """Convergence of SAEM: drift over a window, in units of scales / sqrt(N), is small."""
 
     def __init__(self, start: MeasurementParameters, data: WorkingData, max_drift: float) -> None:
         self.scale = coefficient_scales(data)
@@ -110,10 +106,7 @@ def run_saem(
     *,
     final_e_step: bool = True,
 ) -> Estimate:
-    """Return the estimate after penalised Gibbs-SAEM (Algorithm S.2), on the working scale.
-
-    Without an exact final E-step the likelihood is NaN and the statistics are sampled averages.
-    """
+    """Return the estimate of Gibbs-SAEM (Algorithm S.2); without a final E-step, no likelihood."""
     data, space, schedule = problem.data, problem.space, problem.schedule
     n_threads, mass = problem.n_threads, CONFIG.em.saem_mass
     states = rng.choice(space.n_states, size=data.n_samples, p=probabilities / probabilities.sum())

@@ -126,11 +126,8 @@ def select_subset(
     return np.asarray(np.where(nonnegative, np.maximum(best, 0.0), best))
 
 
-def _solve_supports(linear: Array, curvature: Array, supports: NDArray[np.bool_]) -> Array:
-    """Return the maximising coefficients for each support, (n, P), zero outside it.
-
-    All systems are solved in one call; smaller ones are padded with identity equations.
-    """
+def _solve_supports(linear: Array, curvature: Array, supports: Support) -> Array:
+    """Return maximisers for each support, (n, P), by one padded solve; zero outside it."""
     active = np.hstack([np.ones((len(supports), 1), dtype=bool), supports])
     largest = int(active.sum(axis=1).max())
     members = np.argsort(~active, axis=1, kind="stable")[:, :largest]
@@ -146,10 +143,7 @@ def _solve_supports(linear: Array, curvature: Array, supports: NDArray[np.bool_]
 
 
 def loading_z_scores(beta: Array, gradient: Array, information: Array) -> Array:
-    """Return |z| of every loading given the item's other loadings, shape (J, P - 1).
-
-    Wald statistics for nonzero loadings, score statistics for zero ones.
-    """
+    """Return |z| of loadings, (J, P - 1): Wald for nonzero ones, score statistics for zero ones."""
     n_items, size = beta.shape
     conditional = np.empty((n_items, size))
     for j in range(n_items):
@@ -164,9 +158,7 @@ def loading_z_scores(beta: Array, gradient: Array, information: Array) -> Array:
     return np.asarray(z[:, 1:])
 
 
-def adapt_penalty(
-    z: Array, included: NDArray[np.bool_], penalty: Penalty, n_samples: float
-) -> Penalty:
+def adapt_penalty(z: Array, included: Support, penalty: Penalty, n_samples: float) -> Penalty:
     """Return the penalty with the strength at which a loading is as likely true as false.
 
     |z| of false loadings is that of a standard normal variable. The density for true ones is

@@ -169,10 +169,7 @@ def warn_if(message: Message | None, kind: type[HidagWarning], *, stacklevel: in
 def noiseless_items(
     parameters: MeasurementParameters, at_bound: NDArray[np.bool_], names: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the items that are nearly deterministic functions of their latents.
-
-    ``at_bound`` marks the items with a dispersion at its lower bound, shape (J,).
-    """
+    """Return items that their latents nearly determine; ``at_bound`` (J,) marks dispersions."""
     # At the bound, families with a limiting case are simpler distributions that have noise.
     return tuple(
         names[j]
@@ -251,11 +248,10 @@ def count_dispersion(
     """Return dispersion ratios and score tests of all Poisson items, in a table (N, J).
 
     A negative binomial with variance ``mu + a mu^2`` is Poisson at ``a = 0``, where the score of a
-    count is ``s = ((x - mu)^2 - x) / 2``. Given the latents and under the Poisson model it has mean
-    zero, variance ``mu^2 / 2`` and third moment ``mu^3 + mu^2 / 2``. Its expectation given the row
-    varies less, and less still with fitted parameters: a test by these moments is conservative.
-    With ``sampled`` latents are drawn from the posterior, once per row, instead of summed out; by
-    default if there are many joint states. This needs a network.
+    count is ``s = ((x - mu)^2 - x) / 2``, with mean zero, variance ``mu^2 / 2`` and third moment
+    ``mu^3 + mu^2 / 2`` given the latents. Its expectation given the row varies less: a test by
+    these moments is conservative. With ``sampled`` (default with many states, needs a network)
+    latents are drawn from the posterior, once per row, instead of summed out.
     """
     items = np.flatnonzero(
         [family_named(f).overdispersed_alternative is not None for f in parameters.families]
@@ -295,10 +291,7 @@ def _powers_of_means(
     items: NDArray[np.intp],
     states: NDArray[np.integer] | None,
 ) -> Iterator[tuple[slice, Array]]:
-    """Yield row ranges and the first three powers of mu, (3, rows, n).
-
-    Those in the given states, or their posterior means.
-    """
+    """Yield row ranges and powers of mu, (3, rows, n), in given states or their posterior means."""
     if states is None:
         means = parameters.response_means(law.space.states())[:, items]
         powers = np.hstack([means, means**2, means**3])
@@ -356,10 +349,7 @@ def overdispersion_message(result: FitResult) -> Message | None:
 def with_knowledge_cost(
     result: FitResult, of_graph: KnowledgeCost | None, hierarchy_loss: float
 ) -> FitResult:
-    """Return the fit with the log-likelihood lost by prior knowledge that the data contradict.
-
-    Excluding states by a hierarchy loses ``hierarchy_loss``; NaN without a hierarchy.
-    """
+    """Return the fit with the log-likelihood lost by knowledge; NaN without a hierarchy."""
     costs = {"graph": of_graph}
     if result.ruled_out is not None and not np.isnan(hierarchy_loss):
         in_sum_only = int(free_terms(result).sum()) - n_free_loadings(result)
@@ -372,12 +362,12 @@ def with_knowledge_cost(
 
 def knowledge_conflicts(result: FitResult) -> list[Message]:
     """Return a message for each part of the prior knowledge that the data contradict."""
+    template = (
+        "the data contradict the {subject}: it costs {lost:,.1f} units of log-likelihood in "
+        "{rows}{saved}{pairs}{law}"
+    )
     out = []
     for part, cost in result.knowledge_cost.items():
-        template = (
-            "the data contradict the {subject}: it costs {lost:,.1f} units of log-likelihood in "
-            "{rows}{saved}{pairs}{law}"
-        )
         rows = f"{_n_rows(result):,.0f} rows"
         if cost.counted is not None:
             rows = f"expected latent counts of {cost.counted:,.0f} effective rows"

@@ -23,10 +23,7 @@ _ROUNDING = 1e-9
 
 
 def free_terms(result: FitResult) -> NDArray[np.bool_]:
-    """Return which terms each response has, shape (R, T).
-
-    With a given Q these are all terms that it allows, otherwise those with nonzero loadings.
-    """
+    """Return each response's terms (R, T): all that a given Q allows, else those with loadings."""
     effects = result.effects
     terms = result.parameters.terms
     given = result.q_given is not None and bool((result.q_given >= 0).all())
@@ -52,7 +49,7 @@ def item_designs(result: FitResult) -> tuple[list[Array], tuple[Array, ...]]:
 
 def features_over(result: FitResult, states: NDArray[np.integer]) -> Array:
     """Return the features of all terms in states (S, K), shape (S, 1 + T)."""
-    return all_features(result.parameters.terms, states, reverse=_reversed(result))
+    return all_features(result.parameters.terms, states, reverse=result.effects.reversed)
 
 
 def free_columns(result: FitResult) -> list[NDArray[np.intp]]:
@@ -63,12 +60,8 @@ def free_columns(result: FitResult) -> list[NDArray[np.intp]]:
 def coefficient_maps(result: FitResult) -> tuple[Array, ...]:
     """Return each response's map from free coefficients to all coefficients, (1 + T, P_r)."""
     terms = result.parameters.terms
-    every = _reversal(terms) if _reversed(result) else np.eye(1 + terms.n_terms)
+    every = _reversal(terms) if result.effects.reversed else np.eye(1 + terms.n_terms)
     return tuple(every[:, c] for c in free_columns(result))
-
-
-def _reversed(result: FitResult) -> bool:
-    return result.effects.reversed
 
 
 def all_features(terms: Terms, states: NDArray[np.integer], *, reverse: bool) -> Array:
@@ -81,7 +74,7 @@ def all_features(terms: Terms, states: NDArray[np.integer], *, reverse: bool) ->
 def feature_names(result: FitResult) -> list[list[str]]:
     """Return the names of each response's free coefficients."""
     names = np.array(["intercept", *result.terms.names(result.latent_names)], dtype=object)
-    if _reversed(result):
+    if result.effects.reversed:
         names[1:] = [f"absence of {name}" for name in names[1:]]
     return [["intercept", *names[1:][row].tolist()] for row in free_terms(result)]
 
@@ -99,10 +92,7 @@ def n_free_loadings(result: FitResult) -> int:
 
 
 def known_in_sum(result: FitResult) -> list[NDArray[np.bool_]]:
-    """Return which free coefficients of each response are identified in sums only.
-
-    In the possible states their features are linear combinations of other features.
-    """
+    """Return which free coefficients of each response occur in identified sums only."""
     if result.ruled_out is None:
         return [np.zeros(len(c), dtype=bool) for c in free_columns(result)]
     return [
@@ -134,16 +124,10 @@ def known_combinations(
 
 
 def states_known(result: FitResult) -> NDArray[np.bool_]:
-    """Return in which states each response's predictor is identified, (S, R).
-
-    Excluded states may be among them, because main effects extrapolate.
-    """
-    return np.column_stack(
-        [
-            ((design @ _null_space(design, result.ruled_out).T) ** 2).sum(axis=1) <= _ROUNDING
-            for design in item_designs(result)[0]
-        ]
-    )
+    """Return in which states, possible or by extrapolation, predictors are identified, (S, R)."""
+    designs, _ = item_designs(result)
+    outside = [design @ _null_space(design, result.ruled_out).T for design in designs]
+    return np.column_stack([(part**2).sum(axis=1) <= _ROUNDING for part in outside])
 
 
 def _null_space(design: Array, ruled_out: NDArray[np.bool_] | None) -> Array:
@@ -195,13 +179,9 @@ def criteria_of(
     """Return the criteria of a likelihood, given the log number of supports of the same size."""
     twice = -2.0 * log_likelihood
     bic = twice + np.log(n_rows) * n_parameters
+    aic, ebic = twice + 2.0 * n_parameters, bic + 2.0 * CONFIG.selection.ebic_weight * log_choices
     return InformationCriteria(
-        log_likelihood=log_likelihood,
-        n_parameters=n_parameters,
-        n_rows=n_rows,
-        aic=float(twice + 2.0 * n_parameters),
-        bic=float(bic),
-        ebic=float(bic + 2.0 * CONFIG.selection.ebic_weight * log_choices),
+        log_likelihood, n_parameters, n_rows, float(aic), float(bic), float(ebic)
     )
 
 

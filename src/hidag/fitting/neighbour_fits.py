@@ -55,15 +55,7 @@ def find_failed_fits(bic: Mapping[int, float]) -> list[int]:
 def split_latents(
     result: FitResult, values: Array, weights: Array | None = None
 ) -> Iterator[InitialValues]:
-    """Yield initial values with one latent split in two, largest residual correlations first.
-
-    Parameters
-    ----------
-    result : FitResult
-    values : ndarray, shape (N, J)
-        NaN in missing cells.
-    weights : ndarray, shape (N,), optional
-    """
+    """Yield initial values with one latent split in two, largest residual correlations first."""
     x = result.responses.expand(values)
     means = result.item_means(result.law.space.states()).T
     law = np.asarray(result.law.probabilities)
@@ -74,9 +66,8 @@ def split_latents(
         if len(own) >= CONFIG.split_moves.fewest_items:
             leaving, size = split_sides(excess, own)
             found.append((-size, latent, leaving))
-    for _, latent, leaving in sorted(found, key=lambda one: one[:2])[
-        : CONFIG.selection.max_neighbour_starts
-    ]:
+    found.sort(key=lambda one: one[:2])
+    for _, latent, leaving in found[: CONFIG.selection.max_neighbour_starts]:
         yield _split_latent(result, latent, leaving)
 
 
@@ -119,22 +110,13 @@ def _with_loadings(result: FitResult, loadings: Array, law: Array) -> InitialVal
 
 @dataclass
 class NeighbourFits(Generic[Fit]):
-    """Refits of each number of latents from the fits of neighbouring numbers.
+    """Refits of each number of latents from the fits of neighbouring numbers."""
 
-    Attributes
-    ----------
-    fits : dict of int to list of fits
-        By number of latents; of the refits the best is added for each number of active latents.
-    fit_from : callable
-        Fits with a number of latents from initial values.
-    values : ndarray, shape (N, J)
-    weights : ndarray, shape (N,), or None
-    """
-
+    # by number of latents; of the refits the best is added for each number of active latents
     fits: dict[int, list[Fit]]
-    fit_from: Callable[[int, InitialValues], Fit]
-    values: Array
-    weights: Array | None = None
+    fit_from: Callable[[int, InitialValues], Fit]  # with a number of latents
+    values: Array  # (N, J)
+    weights: Array | None = None  # (N,)
     _used: dict[tuple[int, int], Fit] = field(default_factory=dict)
     _added: dict[int, tuple[int, Fit]] = field(default_factory=dict)
     _rounds: int = 0

@@ -29,21 +29,12 @@ def count_active(q_matrix: NDArray[Any]) -> int:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of fits with several numbers of latents.
+    """Comparison of fits with several numbers of latents."""
 
-    Attributes
-    ----------
-    counted : int
-        Number of common factors in the correlations.
-    fits : mapping from int to sequence of FitCriteria
-        By number of latents; the first of each has its own strength of the penalty.
-    fewest : int
-        Smallest number that may be selected; 0 if a criterion of the correlations counts none.
-    """
-
-    counted: int
+    counted: int  # number of common factors in the correlations
+    # by number of latents; the first of each has its own strength of the penalty
     fits: Mapping[int, Sequence[FitCriteria]]
-    fewest: int = 1
+    fewest: int = 1  # smallest number to select; 0 if a criterion of the correlations counts none
 
     @property
     def low_information(self) -> bool:
@@ -102,10 +93,7 @@ def nearest(wanted: int, numbers: Sequence[int]) -> int:
 
 
 def select_up_to(counted: int, bic: Mapping[int, float]) -> int | None:
-    """Return the largest number, up to the counted one, within a near tie of the best BIC.
-
-    Returns None if no BIC is finite, and the smallest number if all exceed ``counted``.
-    """
+    """Return the largest number up to ``counted`` (or the smallest of all) near the best BIC."""
     known = {k: value for k, value in bic.items() if isfinite(value)}
     if not known:
         return None
@@ -120,14 +108,7 @@ def next_below(counted: int, fewest: int, bic: Mapping[int, float]) -> int | Non
     """Return the next number to fit when fits may only lower the count, or None.
 
     Steps down double while the smallest fitted number is the best. At the end the number just
-    below the best has been fitted.
-
-    Parameters
-    ----------
-    counted, fewest : int
-        Count of the correlations, and the smallest number to fit.
-    bic : mapping from int to float
-        BIC of the numbers fitted so far, including ``counted``.
+    below the best has been fitted. ``bic`` has the numbers fitted so far, including ``counted``.
     """
     best = select_up_to(counted, bic)
     if best is None or best <= fewest:
@@ -142,14 +123,7 @@ def next_either_side(bic: Mapping[int, float], fewest: int, most: int) -> int | 
     """Return the next number to fit when fits may raise or lower the count, or None.
 
     Steps of one, up and then down, until two numbers on either side of the best are worse or have
-    no likelihood.
-
-    Parameters
-    ----------
-    bic : mapping from int to float
-        BIC of the consecutive numbers fitted so far; infinite if a fit has none.
-    fewest, most : int
-        Range of the numbers.
+    no likelihood. ``bic`` has the consecutive numbers fitted so far; infinite without a likelihood.
     """
     config = CONFIG.selection
     known = {k: value for k, value in bic.items() if isfinite(value)}

@@ -65,23 +65,16 @@ from hidag.measurement.penalties import NO_SPARSITY
 from hidag.measurement.terms import Terms
 from hidag.results import FitResult
 
+Array = NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class NumberChoice:
-    """A number of latents and the reason for it.
-
-    Attributes
-    ----------
-    n_latents : int
-        0 if the items are independent.
-    reason : str
-    limit : Message or None
-        Why a larger number could not be selected, if the data may have more latents.
-    """
+    """A number of latents (0: independent items) and the reason for it."""
 
     n_latents: int
     reason: str
-    limit: Message | None = None
+    limit: Message | None = None  # why no larger number, if the data may have more latents
 
 
 def number_from_settings(
@@ -101,11 +94,7 @@ def number_from_settings(
 
 
 def count_table_factors(
-    table: Observations,
-    family: Any,
-    weights: NDArray[np.float64] | None = None,
-    *,
-    largest: int | None = None,
+    table: Observations, family: Any, weights: Array | None = None, *, largest: int | None = None
 ) -> FactorCount:
     """Return the number of common factors of a table; ``family`` as in `DCRL`."""
     families = resolve_families(table, family, weights).families
@@ -144,19 +133,9 @@ class ComparedFit:
 
 
 def independent_criteria(
-    values: NDArray[np.float64],
-    families: tuple[str, ...],
-    weights: NDArray[np.float64] | None = None,
+    values: Array, families: tuple[str, ...], weights: Array | None = None
 ) -> InformationCriteria:
-    """Return the criteria of the model without latents: independent items.
-
-    Parameters
-    ----------
-    values : ndarray, shape (N, J)
-        NaN in missing cells.
-    families : tuple of str, length J
-    weights : ndarray, shape (N,), optional
-    """
+    """Return the criteria of the model without latents, from a table (N, J): independent items."""
     responses = Responses.of(families)
     data = WorkingData.from_values(responses.expand(values), responses.families, weights=weights)
     space = StateSpace.binary(1)
@@ -173,9 +152,7 @@ def independent_criteria(
 
 
 def independent_fit(
-    values: NDArray[np.float64],
-    families: tuple[str, ...],
-    weights: NDArray[np.float64] | None = None,
+    values: Array, families: tuple[str, ...], weights: Array | None = None
 ) -> ComparedFit:
     """Return the model without latents for the comparison; see `independent_criteria`."""
     found = independent_criteria(values, families, weights)
@@ -185,20 +162,14 @@ def independent_fit(
 def choose_number(
     count: FactorCount,
     fit_of: Callable[..., ComparedFit],
-    values: NDArray[np.float64] | None = None,
-    weights: NDArray[np.float64] | None = None,
+    values: Array | None = None,
+    weights: Array | None = None,
 ) -> NumberChoice:
     """Return the number of latents of ``DCRL("auto")``; see the module's docstring for the rule.
 
-    Parameters
-    ----------
-    count : FactorCount
-    fit_of : callable
-        Fits with a number of latents (0: independent items), a strength of the penalty (None:
-        estimated) and, as an optional third argument, initial values.
-    values : ndarray, shape (N, J), optional
-        Needed to refit numbers from neighbouring fits; see `NeighbourFits`.
-    weights : ndarray, shape (N,), optional
+    ``fit_of`` fits with a number of latents (0: independent items), a strength of the penalty
+    (None: estimated) and, as an optional third argument, initial values. The table (N, J) is needed
+    to refit numbers from neighbouring fits; see `NeighbourFits`.
     """
     counted = count.describe()
     if count.agreed:
@@ -252,16 +223,13 @@ def identifiability_limit(count: FactorCount) -> Message:
 
 def _search_limit(chosen: int, n_fits: int) -> Message:
     """Return that the number of fits limits the number of latents."""
+    setting = {"setting": Setting("n_latents")}
     return Message(
         "number-limited-by-fits",
         "{latents} were selected, the largest of {n_fits} numbers that were fitted, but the data "
         "may have more: BIC still improves",
         {"latents": plural(chosen, "latent"), "n_fits": n_fits, "wanted": chosen + 1},
-        Advice(
-            "",
-            "compare larger numbers with hidag.select, or give {setting}",
-            {"setting": Setting("n_latents")},
-        ),
+        Advice("", "compare larger numbers with hidag.select, or give {setting}", setting),
     )
 
 

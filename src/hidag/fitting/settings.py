@@ -157,10 +157,7 @@ def plain_settings(given: Mapping[str, Any]) -> dict[str, Any]:
 def latent_names_of(
     given: Any, n_latents: int, from_q: tuple[str, ...] | None, items: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the latents' names: those given, else those of Q, else Z1, Z2, ...
-
-    Names of items are not allowed; if items are called Z1, ..., the default is ZZ1, ...
-    """
+    """Return the latents' names: given, of Q, or Z1, ... (ZZ1, ... if items are called so)."""
     if given is None and from_q is None:
         letters = "Z"
         while set(items) & {f"{letters}{k + 1}" for k in range(n_latents)}:

@@ -89,18 +89,10 @@ def run_stages(
 ) -> FitResult:
     """Return the fit of Stages I, II and III, and warn about weak evidence and misfit.
 
-    Parameters
-    ----------
-    task : FitTask
-    settings : dict
-        Plain values, stored in the result.
-    begin : (MeasurementParameters, ndarray of shape (S,)), optional
-        Initial items and latent distribution, instead of the starts.
-    map_knowledge : callable, optional
-        Returns the knowledge of Stage III for the latents of Stage I. Without Q the order of the
-        latents is arbitrary, so that refits must relabel the knowledge.
-    progress : callable, optional
-        As in ``hidag.strategy.estimation.estimate_measurement``.
+    ``settings`` are plain values, stored in the result; ``begin`` are initial items and latent
+    distribution (S,) instead of the starts. ``map_knowledge`` returns the knowledge of Stage III
+    for the latents of Stage I: without Q their order is arbitrary, so refits must relabel it.
+    ``progress`` is as in ``hidag.strategy.estimation.estimate_measurement``.
     """
     given = task.graph.knowledge
     rows = task.responses.expand(task.counted.values)
@@ -303,9 +295,8 @@ def _search(
     cache = ScoreCache(made, counts.n_variables)
 
     def run(known: Knowledge | None) -> SearchResult:
-        return search_graph(
-            counts, score=made, search=settings.search, knowledge=known, cache=cache
-        )
+        how = settings.search
+        return search_graph(counts, score=made, search=how, knowledge=known, cache=cache)
 
     found = run(knowledge)
     if callable(settings.search):
@@ -357,7 +348,7 @@ def fit_selected_number(
     """
     counted, weights = select_weighted_rows(table, sample_weight)
     n_rows = counted.n_samples if weights is None else float(weights.sum())
-    fits: dict[int, _StoredFit] = {}
+    fits: dict[int, tuple[FitResult, list[warnings.WarningMessage], float]] = {}
 
     def fit_of(
         n_latents: int, strength: float | None, start: InitialValues | None = None
@@ -372,15 +363,13 @@ def fit_selected_number(
         # Fits with the penalty of another number only serve the comparison; a refit from another
         # number replaces a fit whose search failed.
         before = fits.get(n_latents)
-        if strength is None and (
-            before is None or before.bic - found.bic > CONFIG.selection.failed_fit
-        ):
-            fits[n_latents] = _StoredFit(result, tuple(caught), found.bic)
+        better = before is None or before[2] - found.bic > CONFIG.selection.failed_fit
+        if strength is None and better:
+            fits[n_latents] = result, caught, found.bic
         return found
 
-    choice = number_from_settings(
-        settings["q_matrix"], settings["levels"], settings["latent_names"], table.names
-    )
+    others = (settings[name] for name in ("q_matrix", "levels", "latent_names"))
+    choice = number_from_settings(*others, table.names)
     if choice is None:
         count = count_table_factors(counted, settings["family"], weights)
         choice = choose_number(count, fit_of, counted.values, weights)
@@ -395,19 +384,10 @@ def fit_selected_number(
         )
     if choice.n_latents not in fits:
         fit_of(choice.n_latents, None)
-    chosen = fits[choice.n_latents]
-    for warning in chosen.warnings:
+    result, caught, _ = fits[choice.n_latents]
+    for warning in caught:
         # Only warnings about the selected fit; frames: this function, ``fit``, the caller.
         warnings.warn(warning.message, stacklevel=3)
     warn_if(choice.limit, IdentifiabilityWarning, stacklevel=3)
-    settings = {**chosen.result.settings, "n_latents": "auto"}
-    return replace(chosen.result, settings=settings, n_latents_reason=choice.reason)
-
-
-@dataclass(frozen=True)
-class _StoredFit:
-    """A fit that may be selected, its warnings and its BIC."""
-
-    result: FitResult
-    warnings: tuple[warnings.WarningMessage, ...]
-    bic: float
+    settings = {**result.settings, "n_latents": "auto"}
+    return replace(result, settings=settings, n_latents_reason=choice.reason)

@@ -54,10 +54,7 @@ def design_matrix(
 
 
 def estimable_designs(design: MeasurementDesign) -> tuple[list[Array], list[list[str]]]:
-    """Return each item's design matrix over the possible states, shape (S, P_j), and names.
-
-    Features that are linear combinations of earlier ones are left out.
-    """
+    """Return each item's design over the possible states, (S, P_j), without collinear features."""
     states = StateSpace(design.levels).states()[design.possible()]
     matrices, names = [], []
     for row in design.q:
@@ -130,10 +127,7 @@ def item_tables(eta: Array, q: Bools, levels: tuple[int, ...]) -> tuple[Array, .
 
 
 def not_maximal_at_top(tables: Sequence[Array]) -> Ints:
-    """Return items whose predictor is not largest where all their latents are at the top level.
-
-    This is Assumption 1(b), and for more than two levels the first part of its ordered analogue.
-    """
+    """Return items not largest where all their latents are at the top level (Assumption 1(b))."""
     bad = []
     for j, table in enumerate(tables):
         values = table.ravel()
@@ -151,11 +145,7 @@ def _levels_of_latents(tables: Sequence[Array], q: Bools) -> Iterator[tuple[int,
 
 
 def nonmonotone_steps(tables: Sequence[Array], q: Bools) -> list[tuple[int, int]]:
-    """Return pairs (item, latent) whose predictor does not increase level by level.
-
-    Second part of the ordered analogue: with the other latents of the item at their top levels,
-    every step up in one latent must increase the predictor.
-    """
+    """Return pairs (item, latent) that do not rise by level with other latents at the top level."""
     return [
         (j, k)
         for j, k, by_level in _levels_of_latents(tables, q)
@@ -277,12 +267,7 @@ def analytic_families(design: MeasurementDesign, fitted: FittedModel | None = No
 
 
 def enough_response_patterns(design: MeasurementDesign) -> Finding | None:
-    """Check that discrete items have enough response patterns, which is necessary; else None.
-
-    A distribution over A response patterns has A - 1 degrees of freedom, and no more parameters are
-    identified. Items with a_1, ..., a_l responses distinguish at most a_1 * ... * a_l levels of
-    one latent.
-    """
+    """Check the necessary number of response patterns: more than parameters and than levels."""
     if design.families is None:
         return None
     condition = Condition("answer-patterns", "necessary")

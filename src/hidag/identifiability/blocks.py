@@ -53,10 +53,7 @@ def distinct_rows(q: Bools) -> Patterns:
 
 
 def assign_items(loads: Bools, counts: Ints, demands: Ints) -> Ints:
-    """Return a maximum flow from latents to patterns, shape (T, K): items assigned to each latent.
-
-    At most ``counts`` items of a pattern (T,) are assigned, and ``demands`` to a latent (K,).
-    """
+    """Return a maximum flow (T, K) of items from patterns' counts (T,) to latents' demands (K,)."""
     n_patterns, n_latents = loads.shape
     patterns, latents = np.nonzero(loads)
     if not len(patterns) or not demands.any():
@@ -117,10 +114,7 @@ def minimal_hall_violator(loads: Bools, counts: Ints, demands: Ints) -> Ints | N
 
 
 class IntegerProgram:
-    """A mixed-integer linear program, built row by row and solved by HiGHS.
-
-    Variables lie between zero and an upper bound; the sum of some of them is minimised.
-    """
+    """A mixed-integer program with variables from 0 to an upper bound, solved by HiGHS."""
 
     def __init__(self) -> None:
         self._upper: list[float] = []
@@ -179,10 +173,7 @@ class IntegerProgram:
 
 
 def subset_violations(q: Bools) -> Ints:
-    """Return pairs (a, b), shape (n, 2), such that every item of latent b loads on latent a too.
-
-    This is the subset condition (ii) for the whole Q-matrix. Equal columns give both pairs.
-    """
+    """Return pairs (a, b), (n, 2), that violate the subset condition: items of b load on a too."""
     loads = q.astype(np.int64)
     inner_alone = loads.T @ (1 - loads)  # [a, b]: items of a that are not items of b
     inner, outer = np.nonzero((inner_alone == 0) & ~np.eye(q.shape[1], dtype=bool))
@@ -261,10 +252,7 @@ def items_per_block(levels: Sequence[int]) -> Ints:
 
 
 def find_blocks(q: Bools, per_block: Ints) -> BlockSearch:
-    """Return rows of Q that satisfy the block condition, or the number of missing items.
-
-    ``per_block`` are the items per latent and block, shape (K,), at least 1.
-    """
+    """Return rows of Q that satisfy the block condition, or the missing items per latent (K,)."""
     n_latents = q.shape[1]
     rows = distinct_rows(q)
     assigned = assign_items(rows.loads, rows.counts, 2 * per_block + 1)
@@ -313,10 +301,7 @@ def connected_parts(q: Bools, latents: Bools) -> list[Ints]:
 
 
 def _choose_items(q: Bools, demands: Ints) -> tuple[list[list[int]], list[int], bool]:
-    """Return a choice with the fewest missing items, then the fewest latents not covered by Q3.
-
-    That is: each latent's items in Q1 and Q2, its item in Q3 (or -1), and if the choice is exact.
-    """
+    """Return items of latents in Q1 and Q2 and in Q3 (or -1), fewest missing, and if exact."""
     rows = distinct_rows(q)
     largest = int(assign_items(rows.loads, rows.counts, demands).sum())
     reserved, exact = _reserve_items(rows.loads, rows.counts, demands, largest)

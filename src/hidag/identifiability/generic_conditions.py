@@ -182,10 +182,7 @@ class Additions(NamedTuple):
 
 
 def minimal_additions(q: Bools, per_block: Ints, search: BlockSearch, *, subset: bool) -> Additions:
-    """Return the fewest items to add, with few loadings, for the blocks (and the subset condition).
-
-    ``search`` is the result of `find_blocks` for the same Q and items per block.
-    """
+    """Return the fewest items to add, with few loadings, given the result of `find_blocks`."""
     basis = block_additions(search)
     pairs = subset_violations(q) if subset else np.zeros((0, 2), dtype=np.int64)
     if not len(pairs):

@@ -59,11 +59,7 @@ class ResponseModel:
         dispersion: Array | None = None,
         cutpoints: Array | None = None,
     ) -> ResponseModel:
-        """Return the model of these parameters.
-
-        The default dispersion (J,) is 1, or 0.5 for families that require a smaller value. Default
-        cutpoints beyond the first, (J, C), are equally spaced.
-        """
+        """Return the model; dispersions are 1 (or 0.5) and cutpoints equally spaced by default."""
         auxiliary = []
         for j, name in enumerate(families):
             family = family_named(name)

@@ -169,10 +169,7 @@ def _separated_by_conjunctions(
 
 
 def pure_items_condition(design: MeasurementDesign) -> Finding | None:
-    """Check that every latent has a pure item, which DINA and DINO items need; else None.
-
-    The theorems require nonzero main effects, which such items do not have.
-    """
+    """Check for pure items, which DINA and DINO need (they have no main effects); else None."""
     if not design.effects.conjunctive or design.main_effects:
         return None
     condition = Condition("own-items", "necessary for DINA and DINO")
@@ -216,10 +213,7 @@ def pure_items(q: Bools) -> tuple[tuple[int, ...], ...]:
 
 
 def outside_identity_blocks(q: Bools) -> Bools:
-    """Return which items remain after (at most) two pure items per latent are removed, (J,).
-
-    The choice among several pure items does not matter: each separates the same states.
-    """
+    """Return which items remain after any two pure items per latent are removed, (J,)."""
     rest = np.ones(len(q), dtype=bool)
     for items in pure_items(q):
         rest[list(items[:2])] = False
@@ -244,10 +238,7 @@ def possibly_hidden_latents(rest: Bools) -> Ints:
 
 
 def min_separating_latents(rest: Bools) -> tuple[Ints, bool]:
-    """Return latents that need a pure item before no difference can be hidden (main effects).
-
-    Also returns whether the number is minimal, which is searched only for a few hidden latents.
-    """
+    """Return latents that need a pure item to hide no main effect, and if no fewer suffice."""
     hidden = possibly_hidden_latents(rest)
     pure = np.eye(rest.shape[1], dtype=bool)
 

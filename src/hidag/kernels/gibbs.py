@@ -22,10 +22,7 @@ def mix(x):
 
 @njit(cache=True, nogil=True)
 def draw_level(weights, n_levels, draw, keep):
-    """Return a level drawn with the log odds ``weights[1:]`` against level 0.
-
-    With ``keep`` the weights come back as probabilities.
-    """
+    """Return a level drawn by log odds against level 0; ``keep`` turns them into probabilities."""
     if n_levels == 2:
         # Two levels need one exponential only.
         odds_against = math.exp(-weights[1])

@@ -31,7 +31,7 @@ from hidag.kernels.graph_sets import (
 from hidag.kernels.local_scores import parent_gain
 
 #: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
-CALLED_FILES = "1a4400319612"
+CALLED_FILES = "b93fe9157427"
 
 #: Answers of ``propose``.
 ASKS = 0
@@ -94,11 +94,7 @@ def smallest_set(x, y, kind, graph, chosen, may_join):
 
 @njit(cache=True, forceinline=True)
 def next_set(graph, chosen, may_join, taken, depth):
-    """Write the next clique C and return its depth, -1 after the last.
-
-    A depth-first search over cliques: at depth d, ``may_join[d]`` may be added to the variables
-    ``taken`` before.
-    """
+    """Write the next clique C, depth first, and return its depth, -1 after the last."""
     n_words = graph.shape[2]
     while depth >= 0:
         for w in range(n_words):
@@ -119,10 +115,7 @@ def next_set(graph, chosen, may_join, taken, depth):
 
 @njit(cache=True)
 def paths_are_blocked(x, y, kind, graph, chosen, seen, queue):
-    """Return whether C blocks every partially directed path from y to x.
-
-    ``seen`` (n_words,) and ``queue`` (K,) are work arrays.
-    """
+    """Return whether C blocks all partially directed paths from y to x, given work arrays."""
     if kind == DELETE:
         return True
     n_words = chosen.shape[0]
@@ -155,11 +148,7 @@ def paths_are_blocked(x, y, kind, graph, chosen, seen, queue):
 
 @njit(cache=True)
 def work_arrays(n, n_words):
-    """Return the work arrays of :func:`rate`.
-
-    C, a parent set, possible and actual additions to C by depth, the key and value of the last
-    score without x, and a set and a queue for paths.
-    """
+    """Return work arrays: C, parents, additions to C by depth, last score, paths."""
     return (
         np.empty(n_words, dtype=np.uint64),
         np.empty(n_words, dtype=np.uint64),
@@ -248,10 +237,7 @@ def rate(x, y, kind, exact, search, best_set):
 
 @njit(cache=True)
 def rate_pairs(pairs, graph, mix, max_parents, table, sets):
-    """Return the best valid gain, losses included, of each pair (x, y); write its C to ``sets``.
-
-    A pair without a valid operator has minus infinity, one with a missing score NaN.
-    """
+    """Return the best valid gain of each pair (-inf: none, NaN: not scored), its C in ``sets``."""
     work = work_arrays(graph.shape[1], graph.shape[2])
     search = (graph, mix, max_parents, table, pairs[:0], sets[:0], work)
     out = np.empty(pairs.shape[0])

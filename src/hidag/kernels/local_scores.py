@@ -56,11 +56,7 @@ def look_up(table, node, row):
 
 @njit(cache=True)
 def parent_gain(table, node, row, x, last_row, last_value):
-    """Return the gain of adding parent x to the parents ``row``, to which x is added.
-
-    Successive calls mostly share the score without x: the last one is cached, with its key in
-    ``last_row`` (n_words + 1,).
-    """
+    """Add parent x to ``row`` and return its gain; the last score without x is cached."""
     known = last_row[0] == np.uint64(node + 1)
     for w in range(row.shape[0]):
         known = known and last_row[w + 1] == row[w]

@@ -26,7 +26,7 @@ def multiply_out(left, right, between, out):
 
 
 #: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
-CALLED_FILES = "d20436b54ec2"
+CALLED_FILES = "ccb50c78aee8"
 
 
 @njit(cache=True, nogil=True)

@@ -117,10 +117,7 @@ MAX_ROWS = 10**8
 
 
 def resample_size(rule: ResampleRule, n_samples: int) -> int:
-    """Return f(N), the number of rows to draw.
-
-    The rule is ``"N"``, ``"2N"``, ``"0.5N"`` (a multiple of N), a number of rows, or a function.
-    """
+    """Return f(N), rows to draw: ``"N"``, a multiple ("0.5N"), a number of rows or a function."""
     if callable(rule):
         rows = float(rule(n_samples))
         growth = [float(rule(n)) / (n * log(n)) for n in _PROBES]
@@ -156,11 +153,7 @@ def expected_counts(law: LatentLaw, n_rows: float, names: tuple[str, ...]) -> La
 def resample(
     law: LatentLaw, n_rows: int, names: tuple[str, ...], rng: np.random.Generator
 ) -> LatentCounts:
-    """Return the counts of ``n_rows`` draws from the law (Algorithm 1, Stage II).
-
-    If there are fewer joint states than rows, the counts are one multinomial draw, at a cost that
-    does not depend on f(N).
-    """
+    """Return the counts of ``n_rows`` draws: one multinomial draw if there are fewer states."""
     if law.space.listable and law.space.n_states <= n_rows:
         p = np.asarray(law.probabilities)
         return _positive_counts(law, rng.multinomial(n_rows, p / p.sum()).astype(float), names)

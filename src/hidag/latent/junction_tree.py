@@ -58,10 +58,7 @@ def indicator(variable: int, level: int, n_levels: int) -> Factor:
 
 
 def elimination_order(n_variables: int, scopes: Sequence[tuple[int, ...]]) -> list[list[int]]:
-    """Return the cliques of a min-fill elimination: each latent with its remaining neighbours.
-
-    Ties go to the latent with fewer neighbours, then to the lower index.
-    """
+    """Return each latent with its neighbours in min-fill order; ties: fewer neighbours, index."""
     near: list[set[int]] = [set() for _ in range(n_variables)]
     for scope in scopes:
         for a, b in combinations(scope, 2):

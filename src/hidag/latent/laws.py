@@ -26,6 +26,7 @@ from hidag.latent.junction_tree import Factor, JunctionTree, elimination_order, 
 from hidag.latent.state_space import StateSpace
 
 Array = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 #: The parents of every latent of a graph.
 Parents = tuple[tuple[int, ...], ...]
 #: Skeleton and v-structures: see :func:`markov_class`.
@@ -170,10 +171,7 @@ class NetworkLaw:
     def relabelled(
         self, order: NDArray[np.integer], levels: Sequence[NDArray[np.integer]]
     ) -> NetworkLaw:
-        """Return the network with latent ``order[k]`` in position k and permuted levels.
-
-        ``levels[k][v]`` is the old level of the new level v of the new latent k.
-        """
+        """Return the network with latent ``order[k]`` at k; ``levels[k][v]`` is its old level."""
         place = {int(old): k for k, old in enumerate(order)}
         parents = tuple(tuple(place[a] for a in self.parents[old]) for old in order)
         tables = tuple(
@@ -253,9 +251,7 @@ def are_equivalent(one: Parents, other: Parents) -> bool:
     return markov_class(one) == markov_class(other)
 
 
-def n_free_probabilities(
-    parents: Parents, space: StateSpace, possible: NDArray[np.bool_] | None = None
-) -> int:
+def n_free_probabilities(parents: Parents, space: StateSpace, possible: Bools | None = None) -> int:
     """Return the number of free probabilities of a distribution over the graph.
 
     If not all joint states (S,) are possible, the graph must contain the edges of the hierarchy
@@ -270,27 +266,18 @@ def n_free_probabilities(
     return total
 
 
-def is_saturated(
-    parents: Parents, space: StateSpace, possible: NDArray[np.bool_] | None = None
-) -> bool:
+def is_saturated(parents: Parents, space: StateSpace, possible: Bools | None = None) -> bool:
     """Return whether the graph restricts no distribution on the possible joint states (S,)."""
     n_states = space.n_states if possible is None else int(possible.sum())
     return n_free_probabilities(parents, space, possible) == n_states - 1
 
 
-def possible_cells(
-    possible: NDArray[np.bool_], space: StateSpace, k: int, causes: tuple[int, ...]
-) -> NDArray[np.bool_]:
-    """Return the cells of a latent's conditional table that possible states (S,) allow, (q, M).
-
-    Rows are combinations of the causes' levels, the last cause changing fastest.
-    """
+def possible_cells(possible: Bools, space: StateSpace, k: int, causes: tuple[int, ...]) -> Bools:
+    """Return the possible cells (q, M) of a latent's table, given possible states (S,)."""
     return possible_margin(possible, space, (*causes, k)).reshape(-1, space.levels[k])
 
 
-def possible_margin(
-    possible: NDArray[np.bool_], space: StateSpace, latents: Sequence[int]
-) -> NDArray[np.bool_]:
+def possible_margin(possible: Bools, space: StateSpace, latents: Sequence[int]) -> Bools:
     """Return the joint states of some latents that possible states (S,) allow, one axis each."""
     out = np.zeros(tuple(space.levels[k] for k in latents), dtype=np.bool_)
     states = np.argwhere(possible.reshape(space.levels))
@@ -298,7 +285,7 @@ def possible_margin(
     return out
 
 
-def n_free_in_table(cells: NDArray[np.bool_]) -> int:
+def n_free_in_table(cells: Bools) -> int:
     """Return the number of free probabilities of a conditional table with possible cells (q, M)."""
     # A parent configuration that cannot occur has no distribution.
     return int(np.maximum(cells.sum(axis=1) - 1, 0).sum())
@@ -313,10 +300,7 @@ def free_log_likelihood(table: Array) -> float:
 
 
 def table_complexity(
-    table: Array,
-    parent_levels: Sequence[int],
-    cost: float,
-    possible: NDArray[np.bool_] | None = None,
+    table: Array, parent_levels: Sequence[int], cost: float, possible: Bools | None = None
 ) -> float:
     """Return the description length of a conditional table, in units of log-likelihood.
 
@@ -347,7 +331,7 @@ def network_complexity(
     space: StateSpace,
     orders: Sequence[NDArray[np.intp]],
     cost: float,
-    possible: NDArray[np.bool_] | None = None,
+    possible: Bools | None = None,
 ) -> float:
     """Return the description length of a network, in units of log-likelihood.
 
@@ -372,10 +356,7 @@ def network_complexity(
 
 
 def _table_features(parent_levels: Sequence[int], n_levels: int) -> list[Array]:
-    """Return the effect of each parameter on the log odds of each level, shape (q, M, n).
-
-    For the linear and the additive table; parameters of the latent's own levels come first.
-    """
+    """Return linear and additive effects on the log odds of levels, (q, M, n), own levels first."""
     places = np.indices(tuple(parent_levels)).reshape(len(parent_levels), -1).T
     along = places / (np.array(parent_levels) - 1.0)
     linear = along[:, None, :] * np.linspace(0.0, 1.0, n_levels)[None, :, None]
@@ -387,7 +368,7 @@ def _table_features(parent_levels: Sequence[int], n_levels: int) -> list[Array]:
     return [np.concatenate([own, design], axis=2) for design in (linear, additive)]
 
 
-def _rank(features: Array, possible: NDArray[np.bool_]) -> int:
+def _rank(features: Array, possible: Bools) -> int:
     """Return the number of parameters that the possible cells (q, M) identify."""
     first = possible.argmax(axis=1)
     # A constant within a row does not change its probabilities.
@@ -395,13 +376,8 @@ def _rank(features: Array, possible: NDArray[np.bool_]) -> int:
     return int(np.linalg.matrix_rank(against[possible]))
 
 
-def _maximum_log_likelihood(
-    counts: Array, features: Array, possible: NDArray[np.bool_] | None = None
-) -> float:
-    """Return the maximum log-likelihood of counts (q, M) in a log-linear table by Newton's method.
-
-    ``features`` have shape (q, M, n); ``possible`` cells, shape (q, M), are all by default.
-    """
+def _maximum_log_likelihood(counts: Array, features: Array, possible: Bools | None = None) -> float:
+    """Return the maximum log-likelihood of counts (q, M) given features (q, M, n), by Newton."""
     n_rows, n_levels, _ = features.shape
     features = features.reshape(n_rows * n_levels, -1)
     totals = counts.sum(axis=1)

@@ -26,38 +26,19 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A fit in the comparison.
-
-    Attributes
-    ----------
-    n_latents : int
-    penalty_strength : float or None
-        As given; None if the fit estimates it.
-    criteria : InformationCriteria or None
-        None if the fit failed.
-    result : FitResult or None
-        None if the fit failed, or without latents.
-    held_out : ndarray, shape (N,), or None
-        Log-likelihood of each row under the fit to the other folds.
-    weights : ndarray, shape (N,), or None
-    n_idle : int
-        Number of latents without items.
-    reason : Message or None
-        Why the fit failed.
-    at_common_strength : bool
-        Whether the fit only serves the comparison, with the strength of another number's fit.
-    from_neighbour : bool
-        Whether the fit only serves the comparison, with initial values of another number's fit.
-    """
+    """A fit in the comparison."""
 
     n_latents: int
-    penalty_strength: float | None
-    criteria: InformationCriteria | None = None
-    result: FitResult | None = field(default=None, repr=False)
+    penalty_strength: float | None  # as given; None if the fit estimates it
+    criteria: InformationCriteria | None = None  # None if the fit failed
+    result: FitResult | None = field(default=None, repr=False)  # None also without latents
+    # (N,): log-likelihood of each row under the fit to the other folds
     held_out: Array | None = field(default=None, repr=False)
-    weights: Array | None = field(default=None, repr=False)
-    n_idle: int = 0
-    reason: Message | None = None
+    weights: Array | None = field(default=None, repr=False)  # (N,)
+    n_idle: int = 0  # latents without items
+    reason: Message | None = None  # why the fit failed
+    # whether the fit only serves the comparison, with the strength or with initial values of
+    # another number's fit
     at_common_strength: bool = False
     from_neighbour: bool = False
 
@@ -106,9 +87,7 @@ class Candidate:
     @property
     def mean_held_out(self) -> float:
         """Mean held-out log-likelihood per row; NaN without cross-validation."""
-        if self.held_out is None:
-            return float("nan")
-        return _mean(self.held_out, self.weights)
+        return float("nan") if self.held_out is None else _mean(self.held_out, self.weights)
 
     def held_out_behind(self, best: Candidate) -> tuple[float, float]:
         """Return the mean paired difference to the best held-out log-likelihood, and its SE."""
@@ -130,15 +109,7 @@ def _mean(x: Array, weights: Array | None) -> float:
 
 @dataclass(frozen=True)
 class Table:
-    """The data of all candidates.
-
-    Attributes
-    ----------
-    observations : Observations
-        N rows of J items.
-    families : tuple of str, length J
-    weights : ndarray, shape (N,), or None
-    """
+    """The data of all candidates: N rows of J items with their families and weights (N,)."""
 
     observations: Observations
     families: tuple[str, ...]
@@ -163,16 +134,17 @@ class Table:
         start: InitialValues | None = None,
     ) -> DCRL:
         """Return a fit to some or all rows, without its warnings."""
-        used = np.ones(len(self.values), dtype=bool) if rows is None else rows
-        model = DCRL(
-            n_latents, **{"family": list(self.families), "penalty_strength": strength, **settings}
-        )
+        used: Any = slice(None) if rows is None else rows
+        own: dict[str, Any] = {
+            "family": list(self.families),
+            "penalty_strength": strength,
+            **settings,
+        }
+        table = replace(self.observations, values=self.values[used])
         weights = None if self.weights is None else self.weights[used]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return model._start_from(start).fit(
-                replace(self.observations, values=self.values[used]), sample_weight=weights
-            )
+            return DCRL(n_latents, **own)._start_from(start).fit(table, sample_weight=weights)
 
 
 def fit_candidate(
@@ -182,10 +154,7 @@ def fit_candidate(
     settings: Mapping[str, Any],
     start: InitialValues | None = None,
 ) -> Candidate:
-    """Return the candidate with its criteria, or with the reason if the fit fails.
-
-    Without latents the items are independent.
-    """
+    """Return the candidate with its criteria (independent items for 0), or why the fit fails."""
     if n_latents == 0:
         criteria = independent_criteria(table.values, table.families, table.weights)
         return Candidate(0, strength, criteria=criteria, weights=table.weights)
@@ -205,10 +174,7 @@ def fit_candidate(
 
 
 def folds_of(table: Table, n_folds: int) -> NDArray[np.intp]:
-    """Return the fold of each row, shape (N,), from the canonical order of the rows.
-
-    The folds do not depend on the order of the table; copies of a row are spread over folds.
-    """
+    """Return each row's fold (N,) by canonical order: that of the table does not matter."""
     rows, _ = canonical_order(table.values, table.families, table.weights)
     out = np.empty(len(rows), dtype=np.intp)
     out[rows] = np.arange(len(rows)) % n_folds

@@ -17,55 +17,29 @@ from hidag.results import FitResult
 
 #: Columns of the table, in order.
 COLUMNS = (
-    "latents",
-    "eigenvalue",
-    "noise",
-    "gap",
-    "factor_bic",
-    "penalty_strength",
-    "log_likelihood",
-    "parameters",
-    "idle_latents",
-    "aic",
-    "bic",
-    "ebic",
-    "held_out",
-    "held_out_behind",
+    "latents", "eigenvalue", "noise", "gap", "factor_bic", "penalty_strength", "log_likelihood",
+    "parameters", "idle_latents", "aic", "bic", "ebic", "held_out", "held_out_behind",
     "held_out_error",
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The number of latents by several criteria.
+    """The number of latents by several criteria."""
 
-    Attributes
-    ----------
-    latents : tuple of int
-        The numbers to choose from.
-    count : FactorCount
-        Criteria from the correlations.
-    candidates : tuple of Candidate
-        The fits, by number of latents.
-    n_folds : int
-        Folds of the cross-validation; 0 without.
-    """
-
-    latents: tuple[int, ...]
-    count: FactorCount
-    candidates: tuple[Candidate, ...]
-    n_folds: int
+    latents: tuple[int, ...]  # the numbers to choose from
+    count: FactorCount  # criteria from the correlations
+    candidates: tuple[Candidate, ...]  # the fits, by number of latents
+    n_folds: int  # of the cross-validation; 0 without
 
     @property
     def fitted(self) -> dict[int, Candidate]:
         """The candidate with the smallest EBIC by number of latents."""
-        out: dict[int, Candidate] = {}
-        for one in self.candidates:
-            if not isnan(one.ebic) and (
-                one.n_latents not in out or one.ebic < out[one.n_latents].ebic
-            ):
-                out[one.n_latents] = one
-        return dict(sorted(out.items()))
+        known = [one for one in self.candidates if not isnan(one.ebic)]
+        # The first of equal ones is the last to be entered.
+        known.sort(key=lambda one: one.ebic)
+        best = {one.n_latents: one for one in reversed(known)}
+        return dict(sorted(best.items()))
 
     @property
     def recommended(self) -> int:
@@ -118,12 +92,9 @@ class Selection:
                 near = nearest(k, self.latents)
                 allowed[near] = min(value, allowed.get(near, value))
             return allowed
-        known = {
-            k: float(self.count.factor_bic[k])
-            for k in self.latents
-            if k < len(self.count.factor_bic)
-        }
-        return {k: value for k, value in known.items() if not isnan(value)}
+        known = self.count.factor_bic
+        inside = [k for k in self.latents if k < len(known) and not isnan(known[k])]
+        return {k: float(known[k]) for k in inside}
 
     @property
     def votes(self) -> dict[str, int]:
@@ -159,11 +130,8 @@ class Selection:
         Of several strengths of the penalty, the one with the smallest EBIC; or a refit from a
         neighbouring number if its BIC is smaller by more than 10, because the search failed.
         """
-        own = [
-            one
-            for one in self.candidates
-            if one.n_latents == n_latents and not one.at_common_strength and not isnan(one.ebic)
-        ]
+        own = [one for one in self.candidates if one.n_latents == n_latents]
+        own = [one for one in own if not one.at_common_strength and not isnan(one.ebic)]
         searched = [one for one in own if not one.from_neighbour]
         if not searched:
             return None
@@ -178,18 +146,13 @@ class Selection:
 
     def rows(self) -> list[dict[str, float | int | None]]:
         """Return the table: for each row a mapping from `COLUMNS` to numbers, NaN if absent."""
-        out = []
-        for k in self.latents:
-            own = [one for one in self.candidates if one.n_latents == k]
-            for one in own or [Candidate(k, None)]:
-                out.append(self._row(one))
-        return out
+        own = {k: [one for one in self.candidates if one.n_latents == k] for k in self.latents}
+        return [self._row(one) for k in own for one in own[k] or [Candidate(k, None)]]
 
     def _row(self, one: Candidate) -> dict[str, float | int | None]:
         nan, count, k = float("nan"), self.count, one.n_latents
         numbers: dict[str, float | int | None] = dict.fromkeys(COLUMNS, nan)
-        numbers["latents"] = k
-        numbers["penalty_strength"] = one.penalty_strength
+        numbers.update(latents=k, penalty_strength=one.penalty_strength)
         if k <= len(count.eigenvalues):
             numbers["factor_bic"] = float(count.factor_bic[k])
         if 1 <= k <= len(count.eigenvalues):
@@ -206,9 +169,8 @@ class Selection:
                 numbers[name] = getattr(one.criteria, name)
         best = self._best_held_out
         if one.held_out is not None and best is not None:
-            numbers["held_out"] = one.mean_held_out
-            behind, error = one.held_out_behind(best)
-            numbers["held_out_behind"], numbers["held_out_error"] = behind, error
+            behind = zip(COLUMNS[-2:], one.held_out_behind(best), strict=True)
+            numbers.update(behind, held_out=one.mean_held_out)
         return numbers
 
     def verdict(self) -> str:
@@ -287,9 +249,7 @@ class Selection:
             "n_folds": self.n_folds,
             "rows": [{name: _plain(v) for name, v in row.items()} for row in self.rows()],
             "failed": {
-                f"{one.n_latents}": str(one.reason)
-                for one in self.candidates
-                if one.reason is not None
+                f"{one.n_latents}": str(one.reason) for one in self.candidates if one.reason
             },
         }
 

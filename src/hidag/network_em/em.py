@@ -139,10 +139,7 @@ def run_network_saem(
     *,
     observer: Callable[[], None] | None = None,
 ) -> NetworkEstimate:
-    """Return the estimate after Gibbs-SAEM on the given support and parent sets (Algorithm S.2).
-
-    Zero loadings stay zero; the sampler's states start the Markov chain.
-    """
+    """Return the estimate of Gibbs-SAEM on this support and these parents (Algorithm S.2)."""
     data, model = sampler.data, NetworkModel.of(parameters, law)
     criterion = DriftCriterion(parameters, data, CONFIG.network_em.max_drift)
     averaged: NetworkStatistics | None = None
@@ -167,10 +164,7 @@ def run_network_saem(
 def run_network_e_step(
     tree: TreePosterior, data: WorkingData, model: NetworkModel
 ) -> tuple[NetworkStatistics, float]:
-    """Return expected sufficient statistics and the log-likelihood.
-
-    The tree is that of the model's network, and of scopes that contain the items' latents.
-    """
+    """Return expected statistics and the log-likelihood, by the junction tree of the model."""
     items, network = model.items, model.network
     count, sum_x = np.zeros(items.size), np.zeros(items.size)
     families = np.zeros(network.size)

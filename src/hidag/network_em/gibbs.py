@@ -53,11 +53,7 @@ class NetworkModel:
 
 
 class NetworkSampler:
-    """Latent states (N, K) of N rows, updated by coordinate-wise Gibbs sweeps.
-
-    ``addresses`` (N,) are the rows' random streams, by default their positions in the table.
-    Threads change the running time, never the bits.
-    """
+    """Latent states (N, K), updated by Gibbs sweeps; addresses (N,) are the rows' streams."""
 
     def __init__(
         self,

@@ -27,6 +27,7 @@ from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import MeasurementParameters
 
 Array = NDArray[np.float64]
+Integers = NDArray[np.integer]
 Scope = tuple[int, ...]
 
 
@@ -101,10 +102,7 @@ class TreePosterior:
 
     @classmethod
     def of(
-        cls,
-        parameters: MeasurementParameters,
-        law: LatentLaw,
-        q_matrix: NDArray[np.integer] | None = None,
+        cls, parameters: MeasurementParameters, law: LatentLaw, q_matrix: Integers | None = None
     ) -> TreePosterior | None:
         """Return the junction tree of a fit; None without a network or if a table is too large.
 
@@ -130,17 +128,14 @@ class TreePosterior:
         levels = self.law.space.levels
         return sum(int(np.prod([levels[v] for v in clique])) for clique in self.cliques)
 
-    def condition_on(self, scope: Scope, state: NDArray[np.integer]) -> TreePosterior:
+    def condition_on(self, scope: Scope, state: Integers) -> TreePosterior:
         """Return the posterior given the state of latents that load on one item."""
         factor = np.full([self.law.space.levels[v] for v in scope], CONFIG.e_step.log_zero)
         factor[tuple(state)] = 0.0
         return replace(self, evidence=(*self.evidence, (scope, factor)))
 
     def marginals(self, values: Array) -> Array:
-        """Return the posterior probability of each level above 0, shape (N, F).
-
-        Latent by latent, levels ascending; NaN cells of ``values`` (N, R) are missing.
-        """
+        """Return P(Z_k = u) of each level u > 0, latent by latent, (N, F), for rows (N, R)."""
         levels = self.law.space.levels
         ends = np.cumsum([m - 1 for m in levels])
         out = np.empty((len(values), ends[-1]))
@@ -170,10 +165,7 @@ class TreePosterior:
     def iterate_marginals(
         self, data: WorkingData, working: MeasurementParameters
     ) -> Iterator[tuple[slice, CliqueMarginals]]:
-        """Yield row ranges with their clique marginals, for items on the working scale of the data.
-
-        Items load on no latents outside ``self.items``.
-        """
+        """Yield row ranges and clique marginals, for items on the working scale of the data."""
         for rows, conditionals, density in self._eliminate(data, working):
             marginals = list(conditionals)
             for i in reversed(range(len(self.cliques))):
@@ -200,10 +192,7 @@ class TreePosterior:
         return self.modes_with_densities(values)[0]
 
     def modes_with_densities(self, values: Array) -> tuple[NDArray[np.int64], Array]:
-        """Return the most probable joint states, (N, K), and log densities of row and state, (N,).
-
-        The densities are in the units of :meth:`log_densities`.
-        """
+        """Return modes (N, K) and log densities of row and mode (N,), as in `log_densities`."""
         out = np.zeros((len(values), len(self.cliques)), dtype=np.int64)
         largest = np.empty(len(values))
         for rows, joints, density in self._eliminate(*self.design_data(values), maximise=True):

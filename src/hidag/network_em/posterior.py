@@ -63,11 +63,7 @@ def _samplers(
 def sampled_marginals(
     parameters: MeasurementParameters, law: NetworkLaw, values: Array, **sampling: int
 ) -> Array:
-    """Return the posterior probability of each level above 0 by Gibbs sampling, shape (N, F).
-
-    The average of the conditional probabilities over sweeps (Rao-Blackwell), latent by latent.
-    Sampling takes the keywords ``seed`` and ``n_threads``.
-    """
+    """Return P(Z_k = u), u > 0, averaged over Gibbs sweeps (Rao-Blackwell), (N, F)."""
     n_sweeps = CONFIG.network_em.averaged_sweeps
     out = np.zeros((len(values), sum(law.space.levels) - law.space.n_latents))
     for block, model, sampler in _samplers(parameters, law, values, **sampling):
@@ -79,10 +75,7 @@ def sampled_marginals(
 def sampled_modes(
     parameters: MeasurementParameters, law: NetworkLaw, values: Array, **sampling: int
 ) -> NDArray[np.int64]:
-    """Return a most probable joint state of each row by simulated annealing, shape (N, K).
-
-    The best of several runs; no change of a single latent makes it more probable.
-    """
+    """Return each row's mode (N, K): the best of several runs of simulated annealing."""
     settings = CONFIG.network_em
     out = np.zeros((len(values), law.space.n_latents), dtype=np.int64)
     for block, model, sampler in _samplers(parameters, law, values, **sampling):
@@ -164,10 +157,7 @@ def has_exact_posterior(parameters: MeasurementParameters, law: LatentLaw) -> bo
 
 
 def row_log_densities(parameters: MeasurementParameters, law: LatentLaw, values: Array) -> Array:
-    """Return the log density of each row of responses (N, R), shape (N,); 0 for empty rows.
-
-    A SettingError is raised if states cannot be listed and the treewidth is too large.
-    """
+    """Return rows' log densities (N,), 0 for empty rows; raise if the treewidth is too large."""
     if _are_listed(law):
         return row_log_likelihood(parameters, law, values)
     tree = TreePosterior.of(parameters, law)

@@ -24,13 +24,11 @@ from hidag.measurement.penalties import Penalty
 from hidag.network_em.gibbs import run_lanes
 
 Array = NDArray[np.float64]
+Bytes = NDArray[np.uint8]
 
 
 def screen_loadings(
-    parameters: MeasurementParameters,
-    draws: NDArray[np.uint8],
-    data: WorkingData,
-    layout: ItemLayout,
+    parameters: MeasurementParameters, draws: Bytes, data: WorkingData, layout: ItemLayout
 ) -> Array:
     """Return approximate |z| of adding each latent to each item, shape (J, K).
 
@@ -76,7 +74,7 @@ class ItemScores:
     parameters of the draws.
     """
 
-    draws: NDArray[np.uint8]
+    draws: Bytes
     data: WorkingData
     layout: ItemLayout
     derivatives: tuple[Array, Array]
@@ -85,11 +83,7 @@ class ItemScores:
     def of_item(
         self, item: int, latents: NDArray[np.int64], levels: NDArray[np.int64]
     ) -> tuple[Array, Array]:
-        """Return the score (1 + C,) and information (1 + C, 1 + C) of one item.
-
-        ``latents`` and ``levels``, shape (C,), are those of the terms ``1{Z_k >= u}`` after the
-        intercept.
-        """
+        """Return score and information of the intercept and C terms ``1{Z_k >= u}`` of an item."""
         data, size, n_lanes = self.data, 1 + len(latents), CONFIG.e_step.n_lanes
         weights = data.row_weights
         gradient = np.zeros((n_lanes, size))
@@ -129,16 +123,13 @@ class CandidateLoadings:
 
 def score_loadings(
     parameters: MeasurementParameters,
-    draws: NDArray[np.uint8],
+    draws: Bytes,
     data: WorkingData,
-    allowed: NDArray[np.uint8],
+    allowed: Bytes,
     *,
     n_threads: int = 1,
 ) -> list[CandidateLoadings]:
-    """Return the quadratic models of all items in their loadings and candidate loadings.
-
-    ``draws`` (R, N, K) are from the posterior under the parameters; ``allowed`` is (J, 1 + T).
-    """
+    """Return each item's quadratic model from posterior draws (R, N, K); ``allowed`` (J, 1 + T)."""
     layout, terms = ItemLayout.of(parameters), parameters.terms
     screened = screen_loadings(parameters, draws, data, layout)
     excluded = terms.latents_of((allowed[:, 1:] != ZERO).astype(np.float64)) == 0
@@ -163,11 +154,7 @@ def score_loadings(
 def adapt_network_penalty(
     candidates: list[CandidateLoadings], n_terms: int, n_samples: float, penalty: Penalty
 ) -> Penalty:
-    """Return the penalty with its strength learned from the loadings of this table.
-
-    As in :func:`hidag.em.support.adapt_penalty`, with the lower bound of the extended Bayesian
-    information criterion for T candidates, log(N T)/2.
-    """
+    """Return the penalty with the strength of `adapt_penalty`, at least log(N T)/2 (EBIC)."""
     z = np.zeros((len(candidates), n_terms))
     included = np.zeros(z.shape, dtype=bool)
     for j, item in enumerate(candidates):
@@ -180,7 +167,7 @@ def adapt_network_penalty(
 def select_loadings(
     parameters: MeasurementParameters,
     candidates: list[CandidateLoadings],
-    allowed: NDArray[np.uint8],
+    allowed: Bytes,
     penalty: Penalty,
     scale: Array,
 ) -> MeasurementParameters:
@@ -212,7 +199,7 @@ def select_loadings(
     return replace(proposal, intercept=intercept)
 
 
-def _limit_latents(beta: Array, item: CandidateLoadings, allowed: NDArray[np.uint8]) -> Array:
+def _limit_latents(beta: Array, item: CandidateLoadings, allowed: Bytes) -> Array:
     """Return the coefficients without the weakest loadings beyond the largest number."""
     largest = CONFIG.network_em.max_item_latents
     inside = np.flatnonzero(beta[1:] != 0)
