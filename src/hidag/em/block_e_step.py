@@ -6,18 +6,14 @@ of a row and a joint state is
     log f(x, z) = u(a) + v(b) + w(s, t) + offset(a, b),    z = (a, b).
 
 *Additive* items have a natural parameter that is a multiple of a linear predictor with main effects
-only: they contribute to u and to v. Other items have a table over the states of their latents. It
-belongs to u or v if these latents are in one block, and otherwise to w, a table over the states s
-and t of the *boundary* latents, those that such cross-block items depend on. Missing cells remove
-log partitions from a row's density; these are tables like any other. Only the offset (log prior
-less the log partitions that all rows share) depends on both blocks in full, and it is the same for
-all rows. Sums over the S states are therefore products with one matrix of S entries: about 3 N S
-multiplications instead of 2 N S for each of the D columns, and exponentials of the small tables
-only instead of N S.
+only: they contribute to u and to v. Other items, and log partitions of missing cells, have tables
+over their latents: in u or v if these are in one block, else in w, over the states s and t of the
+*boundary* latents. Only the offset (log prior less the log partitions that all rows share) depends
+on both blocks in full, and it is the same for all rows: sums over the S states are products with
+one matrix, and exponentials are of the small tables only.
 
-Sums of additive columns come out as products with the terms, which are sufficient for these items;
-`sums_from_products` turns them into equivalent sums by state. Other items, and cross-block items,
-need the joint densities of the rows: N S further multiplications, and those of the sums.
+Sums of additive columns come out as products with the terms (see `sums_from_products`). Other items
+need the joint densities of the rows.
 """
 
 from __future__ import annotations
@@ -72,15 +68,8 @@ class BlockSplit:
     ) -> BlockSplit:
         """Return the split with the given first block and boundary latents."""
         second = tuple(k for k in range(len(levels)) if k not in first)
-        parts = [
-            [k for k in block if (k in boundary) == at_boundary]
-            for block, at_boundary in (
-                (first, True),
-                (first, False),
-                (second, False),
-                (second, True),
-            )
-        ]
+        pairs = (first, True), (first, False), (second, False), (second, True)
+        parts = [[k for k in block if (k in boundary) == inside] for block, inside in pairs]
         numbers = np.arange(prod(levels), dtype=np.int64).reshape(levels)
         sizes = [prod(levels[k] for k in part) for part in parts]
         by_parts = numbers.transpose([k for part in parts for k in part]).reshape(sizes)
@@ -340,10 +329,8 @@ def factorise_states(
 ) -> BlockModel | None:
     """Return the block model, or None where listing the joint states is faster.
 
-    ``log_law`` (S,) are log probabilities and ``features`` (S, T) the terms' values by state;
-    ``tables`` are natural parameters of columns (D, S) and log partitions of items (J, S). If rows
-    may have missing cells, log partitions of incomplete items belong to the columns that indicate
-    observed cells.
+    ``tables`` are natural parameters of columns (D, S) and log partitions of items (J, S); with
+    missing cells those of incomplete items belong to the columns that indicate observed cells.
     """
     terms, (theta, partition) = parameters.terms, tables
     too_few = len(log_law) < CONFIG.e_step.min_states_for_blocks

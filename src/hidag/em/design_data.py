@@ -29,14 +29,14 @@ def _total(values: Array, weights: Array | None) -> float:
 
 
 def _moments(x: Array, n_observed: Array, weights: Array | None) -> tuple[Array, Array, Array]:
-    """Return sums of squares, means and variances of columns (N, D) with zeros where missing."""
+    """Return means, variances and sums of squares of columns (N, D) with zeros where missing."""
     safe = np.maximum(n_observed, 1.0 if weights is None else 1e-12)
     if weights is None:
         sum_squares, total = np.einsum("ij,ij->j", x, x), x.sum(axis=0)
     else:
         sum_squares, total = weights @ (x * x), weights @ x
     mean = total / safe
-    return sum_squares, mean, np.maximum(sum_squares / safe - mean**2, 0.0)
+    return mean, np.maximum(sum_squares / safe - mean**2, 0.0), sum_squares
 
 
 def unexplained_shares(x: Array, weights: Array | None) -> Array:
@@ -205,16 +205,10 @@ class WorkingData:
         return out
 
     def with_estimated_noise(self, information: Array, scale: Array) -> WorkingData:
-        """Return the data with noise shares that an estimate indicates.
-
-        ``information`` (J,) is that about the items' intercepts at the estimate, in all rows;
-        ``scale`` (J,) is that of the items' coefficients.
-        """
+        """Return the data with noise shares, given information about intercepts, both (J,)."""
         families = [family_named(name) for name in self.families]
-        has_noise = np.array(
-            [family.has_unbounded_information and family.has_dispersion for family in families]
-        )
-        known = has_noise & (information > 0)
+        has_noise = [f.has_unbounded_information and f.has_dispersion for f in families]
+        known = np.array(has_noise) & (information > 0)
         # The noise variance of a response is the inverse of the information in one row.
         share = self.n_observed / np.where(known, information * scale**2, 1.0)
         factor = CONFIG.m_step.estimated_noise_factor
@@ -272,22 +266,10 @@ class WorkingData:
             else:
                 x[seen[:, j], first : first + family.n_columns] = family.to_working(cells).T
         n_observed = (seen if counted is None else counted).sum(axis=0).astype(np.float64)
-        sum_squares, mean, variance = _moments(x, n_observed[columns.item], weights)
-        return cls(
-            extended=extended,
-            families=families,
-            observed=seen.astype(np.uint8) if len(incomplete) else None,
-            incomplete=incomplete,
-            n_observed=n_observed,
-            mean=mean,
-            variance=variance,
-            sum_squares=sum_squares,
-            constant=constant,
-            shift=shift,
-            scale=scale,
-            summaries=tuple(summaries),
-            weights=weights,
-        )
+        moments = _moments(x, n_observed[columns.item], weights)
+        observed = seen.astype(np.uint8) if len(incomplete) else None
+        of_cells = extended, families, observed, incomplete, n_observed
+        return cls(*of_cells, *moments, constant, shift, scale, tuple(summaries), weights)
 
     @classmethod
     def around(
@@ -312,9 +294,8 @@ class WorkingData:
         if self.weights is not None:
             ends = np.cumsum(self.weights)
             ticks = (np.arange(n_rows) + 0.5) * (ends[-1] / n_rows)
-            rows, counts = np.unique(
-                np.minimum(np.searchsorted(ends, ticks), len(ends) - 1), return_counts=True
-            )
+            drawn = np.minimum(np.searchsorted(ends, ticks), len(ends) - 1)
+            rows, counts = np.unique(drawn, return_counts=True)
             share = min(1.0, float(ends[-1]) / n_rows)
             weights = np.asarray(share * counts, dtype=np.float64)
             n_rows = len(rows)
@@ -325,7 +306,7 @@ class WorkingData:
         if observed is not None:
             seen = observed.sum(axis=0) if weights is None else weights @ observed
         x = extended[:, : self.columns.n_columns]
-        sum_squares, mean, variance = _moments(x, seen[self.columns.item], weights)
+        mean, variance, sum_squares = _moments(x, seen[self.columns.item], weights)
 
         def summary(item: int) -> Array:
             family = family_named(self.families[item])

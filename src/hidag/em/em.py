@@ -31,6 +31,8 @@ Array = NDArray[np.float64]
 LawStep = Callable[[Array], Array]
 #: Item parameters and latent distribution.
 _Point = tuple[MeasurementParameters, Array]
+#: Stored rows: (row weights, densities) of blocks, by lane.
+_Lanes = list[list[tuple[Array, BlockDensities]]]
 
 
 @dataclass(frozen=True)
@@ -143,8 +145,9 @@ def run_em(
     of the latent distribution, returns the maximum likelihood distribution of its kind.
     """
     data, schedule, allowed = problem.data, problem.schedule, problem.allowed
+    basis, penalty = problem.basis, problem.penalty
     scale, penalty_scale = coefficient_scales(data), penalty_scales(data)
-    features = np.ascontiguousarray(problem.basis.features)
+    features = np.ascontiguousarray(basis.features)
     tolerance = schedule.tolerance * min(data.n_counted, CONFIG.em.max_tolerance_rows)
     point: _Point = (parameters, probabilities)
     plain: _Point | None = None
@@ -153,7 +156,7 @@ def run_em(
     factor = 1.0
     while True:
         statistics, log_likelihood = run_e_step(*point, data, features, n_threads=problem.n_threads)
-        cost = total_penalty(point[0], problem.penalty, penalty_scale, allowed)
+        cost = total_penalty(point[0], penalty, penalty_scale, allowed)
         objective = log_likelihood - cost
         if plain is not None and objective < objectives[-1]:
             # The over-relaxed step overshot: the plain step cannot.
@@ -168,28 +171,15 @@ def run_em(
         if converged or len(trace) >= schedule.max_iter:
             break
         updated = run_m_step(
-            point[0],
-            statistics,
-            data,
-            problem.basis,
-            allowed,
-            problem.penalty,
-            n_newton=schedule.n_newton,
+            point[0], statistics, data, basis, allowed, penalty, n_newton=schedule.n_newton
         )
         step: _Point = (updated, law_step(statistics.count))
         trace.append((np.nan, largest_change(point[0], updated, scale)))
         relaxed = _over_relax(point, step, factor, law_step, allowed) if factor > 1.0 else None
         point, plain = (step, None) if relaxed is None else (relaxed, step)
         factor = _longer(factor)
-    return Estimate(
-        *point,
-        log_likelihood,
-        objective,
-        len(trace),
-        converged,
-        np.array(trace).reshape(-1, 2),
-        statistics,
-    )
+    values, steps = (log_likelihood, objective), np.array(trace).reshape(-1, 2)
+    return Estimate(*point, *values, len(trace), converged, steps, statistics)
 
 
 def fit_law(
@@ -233,11 +223,9 @@ def update_law_unconstrained(
 ) -> Array:
     """Return the latent distribution after a few unconstrained EM steps, shape (S,).
 
-    Expected counts under a distribution over a graph confirm that graph. A few unconstrained steps
-    reveal dependence that the graph lacks; many would fit noise. Each step is as long as two plain
-    ones: EM closes a share ``ratio`` (the information ratio) of the remaining distance, and a step
-    ``2 - ratio`` times as long closes as much as two without overshooting. ``counts`` are those
-    expected under the starting value, so that the first step needs no E-step.
+    A few steps reveal dependence that the graph lacks; many would fit noise. Each closes as much as
+    two plain ones: EM closes a share ``ratio`` (the information ratio) of the remaining distance, a
+    step ``2 - ratio`` times as long twice that. ``counts`` are expected under the starting value.
     """
     current = probabilities
     for step in range(n_steps):
@@ -246,14 +234,6 @@ def update_law_unconstrained(
         extrapolated = _extrapolate_law(current, counts / counts.sum(), 1.0 - ratio)
         current = extrapolated / extrapolated.sum()
     return current
-
-
-@dataclass(frozen=True)
-class _StoredRows:
-    """Rows whose block densities are stored: (row weights, densities) of blocks, by lane."""
-
-    model: BlockModel
-    lanes: list[list[tuple[Array, BlockDensities]]]
 
 
 @dataclass(frozen=True)
@@ -271,9 +251,9 @@ class LawEStep:
             return self._run_from_rows(law)
         log_law = log_probabilities(law)
         counts, total = np.zeros(len(law)), 0.0
-        for stored in self._stored:
-            model = stored.model.with_law(log_law)
-            sums = sum_lanes(partial(_sum_stored, stored, model), self.n_threads)
+        for items, lanes in self._stored:
+            model = items.with_law(log_law)
+            sums = sum_lanes(partial(_sum_stored, lanes, model), self.n_threads)
             if np.isnan(sums.total):
                 return self._run_from_rows(law)
             counts += model.by_state(sums.by_state)[0]
@@ -287,7 +267,7 @@ class LawEStep:
         )
 
     @cached_property
-    def _stored(self) -> list[_StoredRows] | None:
+    def _stored(self) -> list[tuple[BlockModel, _Lanes]] | None:
         """All rows, or None if states are listed, the split has a boundary, or memory is short."""
         n_states = len(self.features)
         tables = self.parameters.tables(self.features)
@@ -310,14 +290,14 @@ class LawEStep:
                 [(b.row_weights, model.densities(b.extended)) for b in rows.lane(n, model.n_rows)]
                 for n in range(CONFIG.e_step.n_lanes)
             ]
-            out.append(_StoredRows(model, lanes))
+            out.append((model, lanes))
         return out
 
 
-def _sum_stored(stored: _StoredRows, model: BlockModel, lane: int) -> RowSums:
+def _sum_stored(lanes: _Lanes, model: BlockModel, lane: int) -> RowSums:
     """Return a lane's counts of states in split order; a total of NaN if a row underflowed."""
     sums = RowSums(np.zeros((1, model.weights.size)))
-    for weights, densities in stored.lanes[lane]:
+    for weights, densities in lanes[lane]:
         posterior = model.combine(densities)
         if posterior.mass.min() < CONFIG.e_step.smallest_mass:
             sums.total = np.nan

@@ -98,9 +98,8 @@ def observed_information(
     """Return the observed-data score (J, P) and empirical information (J, P, P) of each item.
 
     The score of coefficient a of item j in row i is ``E[phi_a(z) (x theta'(z) - A'(z)) | x_i]``,
-    with a sum over columns in place of x for items with several columns. ``statistics`` are those
-    expected under the parameters, and give the score; the information is N times an average over
-    the first rows.
+    summed over the item's columns. Statistics expected under the parameters give the score; the
+    information is N times an average over the first rows.
     """
     n_counted = data.n_counted
     data = data.first_rows(CONFIG.information.n_rows)
@@ -138,10 +137,9 @@ def information_ratio(
     """Return the share of the latents' pairwise information that the items carry, from 0 to 1.
 
     For two latents and a level of each, ``s = (1{z_a >= u} - p)(1{z_b >= v} - q)`` has the ratio
-    ``Var(E[s | x]) / Var(s)``. A pair of latents has the harmonic mean over its levels, because an
-    edge is tested on all of them and noise is inversely proportional to the ratio. The result is
-    the mean over pairs (1 for a single latent). ``parameters`` are on the working scale of
-    ``data``; averages are over its first rows.
+    ``Var(E[s | x]) / Var(s)``. A pair of latents has the harmonic mean over its levels, because
+    noise is inversely proportional to the ratio. The result is the mean over pairs (1 for a single
+    latent), from the first rows of the data.
     """
     data = data.first_rows(CONFIG.information.n_rows_for_ratio)
     main = Terms.main(law.space.levels)
@@ -199,10 +197,9 @@ def mean_of_pairs(shares: Array, pairs: NDArray[np.integer]) -> float:
 def effective_sample_ratio(ratio: float, n_steps: int) -> float:
     """Return the effective number of rows per row for expected counts that a graph is learned from.
 
-    Observed latents would give 1. At convergence the items carry a share ``ratio`` of that. After
-    ``n_steps`` unconstrained EM steps the counts contain a share ``a = 1 - (1 - ratio)^n_steps`` of
-    a dependence that was absent before. Dividing by ``a^2`` gives an edge the weight of the
-    observed-data score test.
+    At convergence the items carry a share ``ratio``. After ``n_steps`` unconstrained EM steps,
+    counts contain a share ``a = 1 - (1 - ratio)^n_steps`` of a dependence absent before; dividing
+    by ``a^2`` gives an edge the weight of the observed-data score test.
     """
     contained = 1.0 - (1.0 - min(max(ratio, 1e-6), 1.0)) ** n_steps
     return float(min(ratio / contained**2, CONFIG.information.max_effective_ratio))
@@ -216,10 +213,9 @@ def log_evidence(
 ) -> float:
     """Return the log evidence of the loadings and their support, relative to the likelihood.
 
-    A Laplace approximation with an empirical Bayes prior of the loadings. Main effects are at a
-    maximum of the likelihood given the support; ``information`` (J, 1 + T, 1 + T) is the observed
-    one, ``scales`` (J,) are typical coefficients, and ``optional`` (J, T) are the loadings that the
-    data select.
+    A Laplace approximation at a maximum of the likelihood, with an empirical Bayes prior; with
+    observed information (J, 1 + T, 1 + T), typical coefficients (J,), and the loadings (J, T) that
+    the data select.
     """
     loadings = parameters.loadings / scales[:, None]
     sign = np.where(loadings.sum(axis=0) < 0, -1.0, 1.0)

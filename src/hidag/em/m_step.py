@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,9 +46,8 @@ def is_penalised(allowed: NDArray[np.uint8]) -> NDArray[np.bool_]:
 def penalty_scales(data: WorkingData) -> Array:
     """Return the unit of the penalty's threshold for each item, shape (J,).
 
-    `coefficient_scales`, reduced for items with little noise. Their standard errors are small, and
-    a threshold many standard errors wide would have a slope below the noise of a gradient: false
-    loadings would remain.
+    `coefficient_scales`, reduced for items with little noise: a threshold many standard errors wide
+    would leave false loadings.
     """
     factor = np.sqrt(data.noise_shares / CONFIG.m_step.low_noise_share)
     return coefficient_scales(data) * np.minimum(factor, 1.0)
@@ -88,9 +88,8 @@ def at_dispersion_floor(
 ) -> NDArray[np.bool_]:
     """Return which items' dispersions are estimated on the boundary, shape (J,).
 
-    Parameters are in the user's units; the table (N, J) has NaN in missing cells. The prior mass of
-    network EM (``sampled``) keeps dispersions of Gaussian and lognormal items above the floor: a
-    dispersion that the prior mass alone explains counts.
+    Parameters are in the user's units, values (N, J). With ``sampled`` a dispersion counts that the
+    prior mass of network EM alone explains.
     """
     out = np.zeros(parameters.n_items, dtype=bool)
     for family, items in parameters.groups():
@@ -134,9 +133,8 @@ def maximise_above_floor(
     """Return coefficients that maximise quadratic models with no linear predictor below a floor.
 
     An active-set method: states below the floor are held at it, and released when their multiplier
-    has the wrong sign. The models have expansion points (J, P), gradients and curvatures;
-    ``propose`` maximises them without the constraint. Of coefficients that may vanish (J, P), a
-    residual value that only the finite stiffness leaves is set to 0.
+    has the wrong sign. ``propose`` maximises without the constraint. Coefficients that may vanish
+    (J, P) are set to 0 where only the finite stiffness leaves a value.
     """
     out = propose(np.arange(len(beta)), beta, gradient, curvature)
     eta = out @ design.T
@@ -473,20 +471,16 @@ def run_m_step(
         sums = statistics.sum_x[columns]
         own = np.ascontiguousarray(allowed[items])
         auxiliary = parameters.auxiliary(family, items)
-        regressions = _Regressions(
-            family, sums, counts, auxiliary, basis, own, penalty, scale[items]
-        )
+        limits = own, penalty, scale[items]
+        regressions = _Regressions(family, sums, counts, auxiliary, basis, *limits)
         for _ in range(1 if regressions.in_closed_form else n_newton):
             updated = regressions.update(beta[items])
             change = np.abs(updated - beta[items]).max() if len(items) else 0.0
             beta[items] = updated
             if family.is_location_scale:
                 eta = updated @ basis.design.T
-                squares = (
-                    data.sum_squares[columns]
-                    - 2.0 * np.einsum("js,js->j", sums, eta)
-                    + np.einsum("js,js,js->j", counts, eta, eta)
-                )
+                squares = data.sum_squares[columns] - 2.0 * np.einsum("js,js->j", sums, eta)
+                squares = squares + np.einsum("js,js,js->j", counts, eta, eta)
                 floor = dispersion_floor(family, data.variance[columns])
                 auxiliary = np.maximum(squares / data.n_observed[items], floor)
             elif family.has_dispersion or family.n_cutpoints:
@@ -505,10 +499,5 @@ def run_m_step(
             cutpoints[items, : family.n_cutpoints] = regressions.auxiliary
         else:
             dispersion[items] = regressions.auxiliary
-    return replace(
-        parameters,
-        intercept=beta[:, 0],
-        loadings=beta[:, 1:],
-        dispersion=dispersion,
-        cutpoints=cutpoints,
-    )
+    more: dict[str, Any] = {"dispersion": dispersion, "cutpoints": cutpoints}
+    return replace(parameters, intercept=beta[:, 0], loadings=beta[:, 1:], **more)

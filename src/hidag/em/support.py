@@ -1,9 +1,8 @@
 """Support selection: which loadings are zero, decided by the observed-data likelihood.
 
-EM evaluates a loading with latents imputed under the current loadings: a false loading supports
-itself, and a missing one looks weaker than it is. Here the scores of all coefficients have the
-latents summed out row by row, and their second moments are the empirical Fisher information of the
-observed data. A stepwise selection on this quadratic model adds and drops loadings.
+With imputed latents a false loading supports itself, and a missing one looks weaker than it is.
+Here scores have the latents summed out row by row, their second moments are the empirical Fisher
+information, and a stepwise selection on this quadratic model adds and drops loadings.
 """
 
 from __future__ import annotations
@@ -94,10 +93,9 @@ def select_subset(
 ) -> Array:
     """Return coefficients that maximise ``h'b - b'Gb/2 - cost * (number of loadings)``.
 
-    Stepwise from the support ``start``: the move with the largest gain, until none gains. All other
-    coefficients are re-estimated for each move, which coordinate descent from a converged estimate
-    does not do. h is ``linear`` (P,), G is ``curvature`` (P, P); position 0 is the intercept, which
-    has no cost. Loadings that ``allowed`` (P - 1,) declares FREE are never dropped.
+    Stepwise from the support ``start``, with all coefficients re-estimated for each move. h is
+    ``linear`` (P,), G is ``curvature`` (P, P); position 0 is the intercept, which has no cost.
+    Loadings that ``allowed`` (P - 1,) declares FREE are never dropped.
     """
     penalised = is_penalised(allowed)
     nonnegative = np.concatenate([[False], allowed == NONNEGATIVE])
@@ -161,11 +159,9 @@ def loading_z_scores(beta: Array, gradient: Array, information: Array) -> Array:
 def adapt_penalty(z: Array, included: Support, penalty: Penalty, n_samples: float) -> Penalty:
     """Return the penalty with the strength at which a loading is as likely true as false.
 
-    |z| of false loadings is that of a standard normal variable. The density for true ones is
-    estimated from the included loadings with a standard normal kernel. The densities, weighted by
-    the numbers of loadings, intersect at z*, and the strength is z*^2 / 2, between log(n)/2, the
-    Bayesian information criterion's, and four times the log of the number of terms more. n times T
-    gives the extended criterion's. With too few loadings the penalty stays as it is.
+    The density of |z| of false loadings (standard normal) and a kernel estimate of that of the
+    included ones, weighted by their numbers, intersect at z*. The strength is z*^2 / 2, between
+    log(n)/2 (BIC's; n times T gives EBIC's) and four times the log of the number of terms more.
     """
     n_in = int(included.sum())
     if n_in < CONFIG.support.min_loadings:
@@ -229,9 +225,8 @@ def select_support(
 ) -> tuple[Estimate, Penalty]:
     """Return an estimate with its support selected by the observed data, and the penalty used.
 
-    A proposed support is accepted only if EM from it reaches a higher penalised observed-data
-    likelihood, so that the objective never falls. The threshold of the penalty is narrowed for
-    items that the estimate finds to have little noise: their false loadings would cost too little.
+    A proposed support is accepted only if EM from it reaches a higher objective. The threshold of
+    the penalty is narrowed for items with little noise: their false loadings would cost too little.
     With ``adapt`` the strength of the penalty is first learned from the table.
     """
     penalty, data = problem.penalty, problem.data

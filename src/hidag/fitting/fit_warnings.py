@@ -89,10 +89,8 @@ def warn_of_weak_evidence(
     """
     n_items = parameters.q_matrix.sum(axis=0)
     n_latents = len(latent_names)
-    unused, single = (
-        [name for name, n in zip(latent_names, n_items, strict=True) if n == number]
-        for number in (0, 1)
-    )
+    pairs = list(zip(latent_names, n_items, strict=True))
+    unused, single = ([name for name, n in pairs if n == number] for number in (0, 1))
     if len(unused) == n_latents:
         _warn("no-latents", "no item depends on any latent: the data show no latent structure")
         return

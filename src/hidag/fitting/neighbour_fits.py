@@ -1,9 +1,7 @@
-"""Refits of a number of latents from the fits of neighbouring numbers.
+"""Refits of a number of latents from fits of neighbouring numbers: a latent is split or removed.
 
-A fit with one latent more starts with a latent split in two, a fit with one latent fewer with a
-latent removed. Numbers are refitted if the information ratio is low, where they would otherwise be
-compared by the luck of their searches, and where a search has failed: BIC is worse than for the
-numbers on both sides.
+Numbers are refitted if the information ratio is low, where the luck of their searches would decide,
+and where a search has failed: BIC is worse than for the numbers on both sides.
 """
 
 from __future__ import annotations
@@ -122,10 +120,7 @@ class NeighbourFits(Generic[Fit]):
     _rounds: int = 0
 
     def improve(self, compared: Comparison) -> bool:
-        """Refit numbers from their neighbours, upwards and downwards; return whether one improved.
-
-        With a low information ratio the numbers near the best, otherwise those with a failed fit.
-        """
+        """Refit failed numbers, or with low information those near the best; return if better."""
         config = CONFIG.selection
         if self._rounds >= config.max_neighbour_rounds:
             return False

@@ -1,22 +1,14 @@
 """Selection of the number of latents from correlations and from fits.
 
-Parallel analysis and factor BIC count common factors. If both count none, the items are independent
-and no latent is supported. If they disagree, models are fitted:
+Parallel analysis and factor BIC count common factors; no latent is supported if both count none. If
+they disagree, fits may only lower the larger count, if BIC improves beyond a near tie: with a
+continuous trait or local dependence, BIC improves with every latent. With a low information ratio
+r, where parallel analysis has no power, the number with the smallest BIC is selected (the largest
+within 2 of it). BIC then uses the effective sample size r N, a fit counts for its latents with at
+least two items, and a latent without two items of its own costs one more parameter.
 
-- Normally fits may only lower the larger count, and only if BIC improves beyond a near tie. They
-  may not raise it: with a continuous trait or local dependence, BIC improves with every latent.
-- With a low information ratio r, fits may raise or lower the count, and the number with the
-  smallest BIC is selected; of numbers within 2 of it, the largest. Parallel analysis has no power
-  there, and pairwise dependence does not distinguish a continuous trait from a binary one.
-
-With a low information ratio the criterion differs in three respects: BIC uses the effective sample
-size r N, with the same r for all numbers; a fit counts for its latents with at least two items,
-because a latent with one item explains no correlation; and a latent without two items of its own,
-as identifiability requires, costs one more parameter.
-
-BIC is used instead of EBIC: the EBIC term grows with each latent for all loadings, counts
-permutations of the latents as different supports, and rejects fits that start at the truth
-(``benchmarks/number_of_latents.py --yardstick``).
+EBIC is not used: its term counts permutations of the latents as different supports and rejects fits
+that start at the truth (``benchmarks/number_of_latents.py --yardstick``).
 """
 
 from __future__ import annotations
@@ -120,16 +112,10 @@ class ComparedFit:
     def of(cls, result: FitResult, n_rows: float | None = None) -> ComparedFit:
         """Return the properties of a fit; ``n_rows`` is the sum of its weights."""
         criteria = information_criteria(result, n_rows)
-        return cls(
-            criteria.bic,
-            float(result.penalty_strength_used),
-            criteria.n_parameters,
-            result.information_ratio,
-            count_active(result.q_matrix),
-            criteria.aic,
-            count_shared(result.q_matrix),
-            result,
-        )
+        strength, ratio = float(result.penalty_strength_used), result.information_ratio
+        active, shared = count_active(result.q_matrix), count_shared(result.q_matrix)
+        own = criteria.n_parameters, ratio, active, criteria.aic, shared
+        return cls(criteria.bic, strength, *own, result)
 
 
 def independent_criteria(

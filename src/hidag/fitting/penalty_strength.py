@@ -1,8 +1,6 @@
 """Comparison of numbers of latents at a common strength of the penalty.
 
-Each fit estimates the strength of its penalty from its own loadings. A stronger penalty leaves
-fewer loadings and may lower the likelihood, so that a number of latents could be rejected because
-of its penalty alone.
+Otherwise a number could be rejected because of the strength that its own fit estimates.
 """
 
 from __future__ import annotations

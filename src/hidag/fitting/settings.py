@@ -195,9 +195,8 @@ def check_search(given: GraphSettings, names: tuple[str, ...]) -> None:
     if isinstance(search, str) and search == "exact":
         check_exact_size(len(names))
     if not hasattr(score, "local") and score not in NAMED_SCORES:
-        raise invalid_setting(
-            "graph_score", Choices(NAMED_SCORES, python_only="a local score"), score
-        )
+        choices = Choices(NAMED_SCORES, python_only="a local score")
+        raise invalid_setting("graph_score", choices, score)
     number = isinstance(sample_size, Real) and 0 < float(sample_size) < np.inf
     if not number and sample_size != "auto":
         raise invalid_setting("equivalent_sample_size", "a positive number or 'auto'", sample_size)

@@ -368,8 +368,8 @@ def fit_selected_number(
             fits[n_latents] = result, caught, found.bic
         return found
 
-    others = (settings[name] for name in ("q_matrix", "levels", "latent_names"))
-    choice = number_from_settings(*others, table.names)
+    q_matrix, levels, names = (settings[name] for name in ("q_matrix", "levels", "latent_names"))
+    choice = number_from_settings(q_matrix, levels, names, table.names)
     if choice is None:
         count = count_table_factors(counted, settings["family"], weights)
         choice = choose_number(count, fit_of, counted.values, weights)

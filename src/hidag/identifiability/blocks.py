@@ -1,15 +1,9 @@
 """Block condition (i) of the generic theorems: Q = [Q1, Q2, Q3] after a permutation of rows.
 
-Latent k needs ``m_k`` items in each of the blocks Q1 and Q2, all different, and Q3 must have no
-all-zero column. Choosing items for Q1 and Q2 is a maximum-flow problem. The requirement on Q3 adds
-a covering problem, which is NP-hard (exact cover by 3-sets reduces to it). The search therefore
-
-1. assigns one more item per latent; if that succeeds, the additional items are in Q3;
-2. otherwise restricts the problem to the deficient latents (`deficient_latents`); all others
-   can be served by items that do not load on these;
-3. solves each connected part of the rest by an exact integer program over row patterns.
-
-Equal rows of Q form one pattern with a count, so the cost depends on the number of distinct rows.
+Latent k needs ``m_k`` items in each of Q1 and Q2, all different (a maximum-flow problem), and Q3
+must have no all-zero column (an NP-hard covering problem). The search assigns one more item per
+latent, restricts the problem to the deficient latents if that fails, and solves each connected part
+by an exact integer program over the distinct rows of Q.
 """
 
 from __future__ import annotations

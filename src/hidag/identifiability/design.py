@@ -25,12 +25,6 @@ Ints = NDArray[np.int64]
 Numbers = Sequence[int] | NDArray[np.integer]
 Status = Literal["holds", "fails", "undecided"]
 
-#: Advice for an entry of Q that is neither 0 nor 1, by whether it is to be estimated.
-_Q_ENTRY_ADVICE = {
-    True: "decide every entry, or check the Q-matrix of a fit",
-    False: "use 1 if the item loads on the latent and 0 otherwise",
-}
-
 
 @dataclass(frozen=True, eq=False)
 class MeasurementDesign:
@@ -97,9 +91,7 @@ class FittedModel:
     # states do not determine it
     tables: tuple[Array, ...]
     law: LatentLaw
-    # (J, S): linear predictor of every item in every joint state; None if there are too many
-    # states
-    eta: Array | None = None
+    eta: Array | None = None  # (J, S): predictors in joint states; None if there are too many
     dispersion: Array | None = None  # (J,)
     cutpoints: Array | None = None  # (J, C)
 
@@ -171,13 +163,15 @@ def _check_q(
         row, column = (int(i) for i in np.argwhere(invalid)[0])
         value = values[row, column]
         free = bool(np.isnan(value) or value == -1)
+        advice = "use 1 if the item loads on the latent and 0 otherwise"
+        advice = "decide every entry, or check the Q-matrix of a fit" if free else advice
         entry = {"item": items[row], "latent": latents[column], "total": values.size}
         raise DataError(
             "free-q-entry" if free else "invalid-q-entry",
             "identifiability is checked for a Q-matrix of ones and zeros, but the entry of item "
             "{item!r} for latent {latent!r} is {value} ({count} of {total} entries)",
             {**entry, "value": "to be estimated" if free else f"{value:g}", "count": invalid.sum()},
-            advice=_Q_ENTRY_ADVICE[free],
+            advice=advice,
         )
     q = values == 1.0
     q.setflags(write=False)

@@ -1,8 +1,6 @@
 """Rank of the Fisher information at given parameters, and its null directions.
 
-Along a direction in which the score is zero for every response pattern, the distribution of the
-data does not change to first order. The score is computed for all response patterns if they can be
-listed, otherwise for a sample; its singular values give the rank.
+The singular values of the score of all response patterns, or of a sample, give the rank.
 """
 
 from __future__ import annotations

@@ -34,11 +34,9 @@ def proximal_step(pieces, strength, centre, curvature):
         return centre
     sign = 1.0 if centre >= 0.0 else -1.0
     c = abs(centre)
-    best = 0.0
-    best_value = 0.5 * curvature * c * c
+    best, best_value = 0.0, 0.5 * curvature * c * c
     if c >= pieces[n_pieces - 1, END] and strength < best_value:
-        best = c
-        best_value = strength
+        best, best_value = c, strength
     for p in range(n_pieces):
         piece = pieces[p]
         fall = piece[FALL]
@@ -54,8 +52,7 @@ def proximal_step(pieces, strength, centre, curvature):
             continue
         value = 0.5 * curvature * (b - c) ** 2 + value_on_piece(piece, b)
         if value < best_value:
-            best = b
-            best_value = value
+            best, best_value = b, value
     return sign * best
 
 
@@ -72,8 +69,7 @@ def descend(beta, gradient, curvature, allowed, pieces, strength, max_sweeps, to
     out = beta.copy()
     residual = np.empty(size)
     for j in range(n_items):
-        for a in range(size):
-            residual[a] = gradient[j, a]
+        residual[:] = gradient[j]
         for _ in range(max_sweeps):
             moved = 0.0
             for a in range(size):

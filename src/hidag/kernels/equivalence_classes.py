@@ -25,7 +25,7 @@ from hidag.kernels.graph_sets import (
 )
 
 #: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
-CALLED_FILES = "713ceeb0b64b"
+CALLED_FILES = "ceffd8d26bed"
 
 
 @njit(cache=True)
@@ -112,8 +112,7 @@ def _find_below(graph):
     acyclic: one pass from the last component to the first is enough.
     """
     n, n_words = graph.shape[1], graph.shape[2]
-    component = np.empty(n, dtype=np.int64)
-    component[:] = -1
+    component = np.full(n, -1, dtype=np.int64)
     stack = np.empty(n, dtype=np.int64)
     members = np.empty(n, dtype=np.int64)
     first = np.empty(n + 1, dtype=np.int64)
@@ -265,8 +264,7 @@ def _member(graph, first, n_first, parents):
     open_nodes = np.empty(n, dtype=np.int64)
     n_open = 0
     for k in range(n):
-        for w in range(n_words):
-            parents[k, w] = graph[PARENTS, k, w]
+        parents[k, :] = graph[PARENTS, k]
         for w in range(n_words):
             if neighbours[k, w] != ZERO:
                 open_nodes[n_open] = k
@@ -337,16 +335,10 @@ def mark_dirty(before, after, dirty, dirty_rows):
     """Mark the pairs whose gain may differ between two graphs."""
     n, n_words = before.shape[1], before.shape[2]
     for y in range(n):
-        parents_changed = False
-        changed = False
-        for w in range(n_words):
-            parents_changed = parents_changed or before[PARENTS, y, w] != after[PARENTS, y, w]
-            changed = changed or before[NEIGHBOURS, y, w] != after[NEIGHBOURS, y, w]
-        changed = changed or parents_changed
-        if changed:
+        parents_changed = (before[PARENTS, y] != after[PARENTS, y]).any()
+        if parents_changed or (before[NEIGHBOURS, y] != after[NEIGHBOURS, y]).any():
             dirty_rows[y] = 1
-            for x in range(n):
-                dirty[y, x] = 1
+            dirty[y, :] = 1
         if parents_changed:
             # The gain of a reversal depends on the parents of both ends.
             for w in range(n_words):
@@ -383,5 +375,4 @@ def mark_dirty(before, after, dirty, dirty_rows):
                         dirty[y, a] = 1
                         dirty_rows[y] = 1
                         if has(after[NEIGHBOURS, y], a):
-                            for x in range(n):
-                                dirty[y, x] = 1
+                            dirty[y, :] = 1

@@ -11,6 +11,9 @@ import math
 import numpy as np
 from numba import njit
 
+#: Increment of SplitMix64, and the factor from 53 random bits to [0, 1).
+GOLDEN, TO_UNIT = np.uint64(0x9E3779B97F4A7C15), 1.0 / 9007199254740992.0
+
 
 @njit(cache=True, nogil=True)
 def mix(x):
@@ -102,11 +105,9 @@ def sweep_listed(states, start, stop, cells, law, latents, items, tables, stream
     sub = np.empty(n_items, dtype=np.int64)
     order = np.empty(n_latents, dtype=np.int64)
     weights = np.empty(levels.max())
-    golden = np.uint64(0x9E3779B97F4A7C15)
-    to_unit = 1.0 / 9007199254740992.0
     for i in range(start, stop):
-        word = mix(np.uint64(seed) + golden * np.uint64(iteration + 1))
-        word = mix(word ^ (golden * np.uint64(i + 1)))
+        word = mix(np.uint64(seed) + GOLDEN * np.uint64(iteration + 1))
+        word = mix(word ^ (GOLDEN * np.uint64(i + 1)))
         state = states[i]
         for j in range(n_items):
             code = table_ptr[j]
@@ -116,7 +117,7 @@ def sweep_listed(states, start, stop, cells, law, latents, items, tables, stream
             sub[j] = code
         for _ in range(n_sweeps):
             for k in range(n_latents):
-                word += golden
+                word += GOLDEN
                 swap = np.int64(mix(word) % np.uint64(k + 1))
                 order[k] = order[swap]
                 order[swap] = k
@@ -130,8 +131,8 @@ def sweep_listed(states, start, stop, cells, law, latents, items, tables, stream
                     weights[level] = add_item_evidence(
                         log_odds, i, k, on, level, sub, cells, latents, tables
                     )
-                word += golden
-                draw = float(mix(word) >> np.uint64(11)) * to_unit
+                word += GOLDEN
+                draw = float(mix(word) >> np.uint64(11)) * TO_UNIT
                 new = draw_level(weights, levels[k], draw, False)
                 if new != on:
                     change = new - on
@@ -175,11 +176,9 @@ def sweep_network(
     sub = np.empty(n_items, dtype=np.int64)
     family = np.empty(n_latents, dtype=np.int64)
     weights = np.empty(levels.max())
-    golden = np.uint64(0x9E3779B97F4A7C15)
-    to_unit = 1.0 / 9007199254740992.0
-    root = mix(np.uint64(seed) + golden * np.uint64(iteration + 1))
+    root = mix(np.uint64(seed) + GOLDEN * np.uint64(iteration + 1))
     for i in range(start, stop):
-        word = mix(root ^ (golden * (addresses[i] + np.uint64(1))))
+        word = mix(root ^ (GOLDEN * (addresses[i] + np.uint64(1))))
         state = states[i]
         for j in range(n_items):
             sub[j] = place_in_table(state, j, items)
@@ -189,7 +188,6 @@ def sweep_network(
             for k in range(n_latents):
                 on = np.int64(state[k])
                 n_levels = levels[k]
-                log_odds = 0.0
                 # Log odds of each level against level 0.
                 for level in range(1, n_levels):
                     log_odds = log_law[family[k] + level] - log_law[family[k]]
@@ -201,19 +199,12 @@ def sweep_network(
                         log_odds, i, k, on, level, sub, cells, latents, tables
                     )
                     weights[level] = coldness * log_odds
-                word += golden
-                draw = float(mix(word) >> np.uint64(11)) * to_unit
-                if n_levels == 2:
-                    # Binary latents, the usual case, need no array.
-                    odds_against = math.exp(-coldness * log_odds)
-                    new = 1 if draw * (1.0 + odds_against) < 1.0 else 0
-                    if keep:
-                        sums[i, sum_ptr[k]] += 1.0 / (1.0 + odds_against)
-                else:
-                    new = draw_level(weights, n_levels, draw, keep)
-                    if keep:
-                        for level in range(1, n_levels):
-                            sums[i, sum_ptr[k] + level - 1] += weights[level]
+                word += GOLDEN
+                draw = float(mix(word) >> np.uint64(11)) * TO_UNIT
+                new = draw_level(weights, n_levels, draw, keep)
+                if keep:
+                    for level in range(1, n_levels):
+                        sums[i, sum_ptr[k] + level - 1] += weights[level]
                 if new != on:
                     change = new - on
                     state[k] = new

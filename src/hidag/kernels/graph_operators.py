@@ -31,12 +31,10 @@ from hidag.kernels.graph_sets import (
 from hidag.kernels.local_scores import parent_gain
 
 #: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
-CALLED_FILES = "b93fe9157427"
+CALLED_FILES = "1713e87bc2e6"
 
 #: Answers of ``propose``.
-ASKS = 0
-FOUND = 1
-NOTHING = 2
+ASKS, FOUND, NOTHING = 0, 1, 2
 
 
 @njit(cache=True)
@@ -125,8 +123,7 @@ def paths_are_blocked(x, y, kind, graph, chosen, seen, queue):
             seen[w] |= graph[NEIGHBOURS, x, w]
     add(seen, y)
     queue[0] = y
-    first = 0
-    last = 1
+    first, last = 0, 1
     while first < last:
         v = queue[first]
         first += 1
@@ -205,10 +202,7 @@ def rate(x, y, kind, exact, search, best_set):
             row[w] = graph[PARENTS, x, w]
         drop(row, y)
         shift = -parent_gain(table, x, row, y, last_row, last_value)
-    best = -np.inf
-    best_key = ZERO
-    missing = False
-    depth = 0
+    best, best_key, missing, depth = -np.inf, ZERO, False, 0
     while depth >= 0:
         for w in range(n_words):
             row[w] = graph[PARENTS, y, w] | chosen[w]
@@ -227,8 +221,7 @@ def rate(x, y, kind, exact, search, best_set):
                         and paths_are_blocked(x, y, kind, graph, chosen, seen, queue)
                     )
                 ):
-                    best = gain
-                    best_key = key
+                    best, best_key = gain, key
                     for w in range(n_words):
                         best_set[w] = chosen[w]
         depth = next_set(graph, chosen, may_join, taken, depth)
@@ -372,14 +365,10 @@ def propose(
             x = row_x[kind, y]
             gain = rate(x, y, kind, np.int64(1), search, best_set)
             if gain == ratings[y, x]:
-                out[0] = kind
-                out[1] = x
-                out[2] = y
-                out[3] = gain
+                out[0], out[1], out[2], out[3] = kind, x, y, gain
                 answer = FOUND
             else:
-                touched[n_touched, 0] = y
-                touched[n_touched, 1] = x
+                touched[n_touched, 0], touched[n_touched, 1] = y, x
                 before[n_touched] = ratings[y, x]
                 n_touched += 1
                 ratings[y, x] = gain

@@ -6,20 +6,13 @@ import numpy as np
 from numba import njit
 
 #: Kinds of operators.
-DELETE = 0
-REVERSE = 1
-INSERT = 2
+DELETE, REVERSE, INSERT = 0, 1, 2
 
 #: Parts of a graph, an array (5, K, n_words) of bit sets. JOINED are all adjacent variables; BELOW
 #: are those reachable by a partially directed path that begins with an arrow.
-PARENTS = 0
-CHILDREN = 1
-NEIGHBOURS = 2
-JOINED = 3
-BELOW = 4
+PARENTS, CHILDREN, NEIGHBOURS, JOINED, BELOW = range(5)
 
-ZERO = np.uint64(0)
-ONE = np.uint64(1)
+ZERO, ONE = np.uint64(0), np.uint64(1)
 
 #: De Bruijn multiplication: the top six bits of the lowest one times SHUFFLE index PLACES.
 SHUFFLE = np.uint64(0x03F79D71B4CB0A89)

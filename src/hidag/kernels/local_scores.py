@@ -14,7 +14,7 @@ from numba import njit
 from hidag.kernels.graph_sets import ONE, ZERO, add
 
 #: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
-CALLED_FILES = "713ceeb0b64b"
+CALLED_FILES = "ceffd8d26bed"
 
 
 @njit(cache=True)
@@ -95,8 +95,7 @@ def move_scores(table, larger):
     counters[1] = 0
 
 
-BDEU = 0
-BIC = 1
+BDEU, BIC = 0, 1
 
 
 @njit(cache=True)
@@ -197,8 +196,7 @@ def _count_codes(
         q *= m
         if q * r > limit:
             q = _relabel(code, slots, owner)
-    for c in range(q * r):
-        table[c] = 0
+    table[: q * r] = 0
     column = states[node]
     for i in range(n):
         table[code[i] * r + column[i]] += weights[i]

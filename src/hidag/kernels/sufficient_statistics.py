@@ -26,7 +26,7 @@ def multiply_out(left, right, between, out):
 
 
 #: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
-CALLED_FILES = "ccb50c78aee8"
+CALLED_FILES = "805fb5fe01a0"
 
 
 @njit(cache=True, nogil=True)
@@ -76,30 +76,23 @@ def item_scores(
     n_draws = draws.shape[0]
     half = n_draws // 2
     size = latents.shape[0] + 1
-    first = np.empty(size)
-    second = np.empty(size)
+    sums = np.empty((2, size))
+    first, second = sums
     for i in range(start, stop):
         if has_gaps and observed[i, first_column] == 0:
             continue
-        for c in range(size):
-            first[c] = 0.0
-            second[c] = 0.0
+        sums[:] = 0.0
         for r in range(n_draws):
-            state = draws[r, i]
+            state, own = draws[r, i], sums[int(r >= half)]
             sub = place_in_table(state, first_column, items) - table_ptr[first_column]
             u = 0.0
             for column in range(first_column, last_column):
                 code = table_ptr[column] + sub
                 u += x[i, column] * dtheta[code] - dpartition[code]
-            if r < half:
-                first[0] += u
-                for c in range(1, size):
-                    # A product is faster than a branch that half of the rows take.
-                    first[c] += u * (state[latents[c - 1]] >= levels[c - 1])
-            else:
-                second[0] += u
-                for c in range(1, size):
-                    second[c] += u * (state[latents[c - 1]] >= levels[c - 1])
+            own[0] += u
+            for c in range(1, size):
+                # A product is faster than a branch that half of the rows take.
+                own[c] += u * (state[latents[c - 1]] >= levels[c - 1])
         for c in range(size):
             gradient[c] += weights[i] * (first[c] + second[c]) / n_draws
             first[c] /= half

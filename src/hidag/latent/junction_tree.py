@@ -1,8 +1,7 @@
 """Exact marginals of a product of factors by variable elimination on a junction tree.
 
-Latents are eliminated one after the other in min-fill order. Each step yields the conditional
-distribution of its latent given its neighbours at that step. Together they are the joint
-distribution on a junction tree, which gives any marginal without a list of the joint states.
+Latents are eliminated in min-fill order. The conditional distributions of each given its neighbours
+are the joint distribution, which gives any marginal without a list of the joint states.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
 """Joint distributions of the latents: one probability per state, or a Bayesian network.
 
-A free conditional table of a latent with M levels has (M - 1) parameters for every combination of
-its parents' levels: 192 with four levels and three parents. Ordered levels seldom need them. Two
-log-linear tables are compared with the free one:
-
-- *additive*: each parent shifts the log odds of each level, without interaction;
-- *linear*: each parent shifts all adjacent-category log odds by one parameter per step of its own.
-
-The complexity is the smallest of the three description lengths: the loss of log-likelihood relative
-to the free table plus a cost per parameter.
+Free conditional tables have many parameters, which ordered levels seldom need. The complexity of a
+table is the smallest description length (loss of log-likelihood plus a cost per parameter) of the
+free table and two log-linear ones: *additive*, in which each parent shifts the log odds of each
+level, and *linear*, in which it shifts all adjacent-category log odds by one parameter per step.
 """
 
 from __future__ import annotations

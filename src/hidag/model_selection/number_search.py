@@ -60,9 +60,8 @@ def select(
     ----------
     X : array or frame, shape (N, J)
     latents : iterable of int, optional
-        Numbers to choose from, such as ``range(2, 9)``; by default from 0 (independent items) to
-        the largest number that J items can identify, at most 40 unless the correlations have more
-        factors.
+        Numbers to choose from; by default from 0 (independent items) to the largest number that J
+        items can identify, at most 40 unless the correlations have more factors.
     penalty_strengths : sequence of float or None
         Strengths to try with each number of latents; None estimates it. A number with a stronger
         penalty than the best fit is also fitted with that fit's strength.
@@ -76,8 +75,7 @@ def select(
     progress : callable, optional
         Called with a sentence before each fit.
     **settings
-        Settings of `DCRL` for all fits, such as ``family`` and ``random_state``; not those that
-        determine the number of latents.
+        Settings of `DCRL` for all fits; not those that determine the number of latents.
 
     Returns
     -------
@@ -95,9 +93,8 @@ def select(
     warn_of_duplicate_columns(counted, stacklevel=3)
     # The count of the correlations may exceed the numbers to choose from.
     largest = identifiable_count(table.n_items)
-    count = count_table_factors(
-        counted, family, weights, largest=max(largest, given[-1] if given else 1)
-    )
+    limit = max(largest, given[-1] if given else 1)
+    count = count_table_factors(counted, family, weights, largest=limit)
     most = max(largest_count(table.n_items), min(largest, count.span[1] + 1))
     numbers = given or tuple(range(most + 1))
     if count.limited and count.largest in numbers:
@@ -121,9 +118,8 @@ def select(
     neighbours: NeighbourFits[Candidate] = NeighbourFits({}, fit_from, counted.values, weights)
     candidates = _fit_numbers(fits, numbers, count, fit_number, fit_again, neighbours)
     if folds > 1 and candidates:
-        candidates = _cross_validate(
-            Selection(numbers, count, candidates, 0), rows, shared, folds, report
-        )
+        found = Selection(numbers, count, candidates, 0)
+        candidates = _cross_validate(found, rows, shared, folds, report)
     return Selection(numbers, count, candidates, folds if folds > 1 else 0)
 
 
@@ -243,9 +239,7 @@ def _cross_validate(
     for one in found.candidates:
         if one.n_latents in near and one.result is not None and not one.from_neighbour:
             report(f"cross-validating {plural(one.n_latents, 'latent')} in {n_folds} folds")
-            held_out = held_out_likelihood(
-                table, one.n_latents, one.penalty_strength, settings, folds
-            )
-            one = replace(one, held_out=held_out)
+            how = one.n_latents, one.penalty_strength, settings
+            one = replace(one, held_out=held_out_likelihood(table, *how, folds))
         out.append(one)
     return tuple(out)

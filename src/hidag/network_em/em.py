@@ -34,22 +34,13 @@ Array = NDArray[np.float64]
 
 def _item_sums(data: WorkingData, items: NDArray[np.intp]) -> WorkingData:
     """Return the sums of some items, all treated as incomplete: each has counts of its own."""
-    n_items = len(items)
     columns, _, _ = data.columns.listed(items)
-    return WorkingData(
-        extended=np.zeros((0, len(columns) + n_items + 1)),
-        families=tuple(data.families[j] for j in items),
-        observed=None,
-        incomplete=np.arange(n_items),
-        n_observed=data.n_observed[items],
-        mean=data.mean[columns],
-        variance=data.variance[columns],
-        sum_squares=data.sum_squares[columns],
-        constant=data.constant[items],
-        shift=data.shift[items],
-        scale=data.scale[items],
-        summaries=tuple(data.summaries[j] for j in items),
-    )
+    families = tuple(data.families[j] for j in items)
+    empty, numbers = np.zeros((0, len(columns) + len(items) + 1)), np.arange(len(items))
+    moments = data.mean[columns], data.variance[columns], data.sum_squares[columns]
+    constants = data.constant[items], data.shift[items], data.scale[items]
+    own = *moments, *constants, tuple(data.summaries[j] for j in items)
+    return WorkingData(empty, families, None, numbers, data.n_observed[items], *own)
 
 
 def run_network_m_step(

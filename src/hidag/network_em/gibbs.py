@@ -29,8 +29,7 @@ def run_lanes(work: Callable[[int, int, int], None], n_rows: int, n_threads: int
 class NetworkStatistics(SufficientStatistics):
     """Complete-data sums by the items' sub-states and the latents' parent configurations."""
 
-    # (cells of the item layout,): rows that observed the item, and sums of its
-    # columns, by sub-state
+    # (cells of the item layout,): rows that observed the item, and sums of columns, by sub-state
     count: Array
     sum_x: Array
     # (cells of the network layout,): rows by a latent's parent configuration and own level

@@ -1,10 +1,8 @@
 """Exact posteriors of the latents by a junction tree, for any number of joint states.
 
-A row's joint density is a product of factors: one for each latent given its parents, and one for
-each item over its latents. Variable elimination sums the latents out one by one, for many rows at
-once; the largest table has as many latents as the treewidth plus one. The last sum is the row's
-density. The backward pass gives the marginals of all cliques, or, with maxima in place of sums, the
-most probable state.
+Variable elimination sums the latents out of the factors (latents given parents, items given
+latents) for many rows at once; the last sum is the row's density. The backward pass gives the
+marginals of all cliques, or, with maxima in place of sums, the most probable state.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Posteriors of the latents: over listed states, by a junction tree, or by Gibbs sampling.
+"""Posteriors of the latents: over listed states, by a junction tree, or else by Gibbs sampling.
 
-States are listed if they are few; otherwise the junction tree is used, and Gibbs sampling if the
-treewidth is too large. Random numbers of a row depend on its contents and the seed only, so that
-its result does not depend on the other rows.
+Random numbers of a row depend on its contents and the seed only, not on the other rows.
 """
 
 from __future__ import annotations

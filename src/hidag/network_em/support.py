@@ -1,8 +1,6 @@
 """Support selection by the observed-data likelihood when states are sampled, not listed.
 
-The same method as :mod:`hidag.em.support`: scores with the latents averaged out row by row, their
-second moments as information, and a stepwise selection. Averages are over retained draws, and an
-item considers only the latents with the largest screening statistics.
+As :mod:`hidag.em.support`, with averages over draws and screened candidates for each item.
 """
 
 from __future__ import annotations
@@ -32,9 +30,8 @@ def screen_loadings(
 ) -> Array:
     """Return approximate |z| of adding each latent to each item, shape (J, K).
 
-    The gradient is that of the observed data, averaged over draws (R, N, K). Its standard deviation
-    is approximated by that of the item's residual and of the latent's posterior mean, which
-    suffices to rank latents.
+    The gradient, averaged over draws (R, N, K), is divided by the standard deviations of the item's
+    residual and the latent's posterior mean, which suffices to rank latents.
     """
     n_draws, n_rows, n_latents = draws.shape
     block_rows = CONFIG.network_em.residual_block_rows
@@ -69,9 +66,8 @@ def screen_loadings(
 class ItemScores:
     """Observed-data scores and information of the items' coefficients, averaged over draws.
 
-    Products of average scores over the first and the second half of the draws (R, N, K) estimate
-    the information without Monte Carlo bias. The layout's derivatives are those under the
-    parameters of the draws.
+    Products of average scores over the two halves of the draws (R, N, K) estimate the information
+    without Monte Carlo bias.
     """
 
     draws: Bytes
