@@ -14,10 +14,8 @@ def main() -> None:
     """Run the command line, or name a required package that is missing."""
     for package in _PACKAGES:
         if not _is_installed(package):
-            sys.exit(
-                f"hidag: the command line needs {package}, which is not installed; "
-                "use pip install 'hidag[cli]'"
-            )
+            advice = "which is not installed; use pip install 'hidag[cli]'"
+            sys.exit(f"hidag: the command line needs {package}, {advice}")
     try:
         from hidag.cli.app import app
     except KeyboardInterrupt:

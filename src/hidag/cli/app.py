@@ -25,11 +25,8 @@ class _Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         # An unset shell variable gives an empty path, which would be the current folder.
         if "--out=" in args or ("--out", "") in pairwise(args):
-            raise typer.BadParameter(
-                "it is empty; name a folder or a file, and write . for the current folder",
-                ctx,
-                param_hint="--out",
-            )
+            problem = "it is empty; name a folder or a file, and write . for the current folder"
+            raise typer.BadParameter(problem, ctx, param_hint="--out")
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -43,10 +40,7 @@ class _Commands(TyperGroup):
             except HidagError as error:
                 show_error(error)
             except MemoryError:
-                show_error(
-                    "the machine has not enough memory for this; use fewer latents or rows, or "
-                    "--method saem"
-                )
+                show_error("not enough memory; use fewer latents or rows, or --method saem")
             except KeyboardInterrupt:
                 show_error("interrupted")
                 raise typer.Exit(INTERRUPTED) from None
@@ -75,11 +69,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _top(
     version: bool = typer.Option(
-        False,
-        "--version",
-        callback=_show_version,
-        is_eager=True,
-        help="Print the version and exit.",
+        False, "--version", callback=_show_version, is_eager=True, help="Print the version."
     ),
 ) -> None:
     """Discrete latent causes of a table of mixed responses, and their causal graph."""

@@ -17,7 +17,6 @@ from hidag.formatting import replace_hidden
 if TYPE_CHECKING:
     from hidag.parallel import Progress
 
-
 #: Seconds before a progress bar appears.
 _DELAY = 0.7
 
@@ -29,12 +28,9 @@ def clean(text: str) -> str:
 
 def one_line(text: str) -> str:
     """Return a message in one line, its lines separated by semicolons."""
-    out = ""
-    for part in (clean(line).strip() for line in text.splitlines()):
-        if part:
-            glue = "" if not out else " " if out[-1] in ":;,.?" else "; "
-            out += glue + part
-    return out
+    parts = [part for part in (clean(line).strip() for line in text.splitlines()) if part]
+    ends = [part + (" " if part[-1] in ":;,.?" else "; ") for part in parts[:-1]]
+    return "".join([*ends, *parts[-1:]])
 
 
 def say(text: str = "") -> None:
@@ -78,16 +74,9 @@ def _bar(counter: str) -> Iterator[Callable[..., None] | None]:
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    bar = Bar(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=12),
-        TextColumn(counter),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-        console=Console(stderr=True),
-        transient=True,
-    )
+    shown = (TextColumn("{task.description}"), BarColumn(bar_width=12), TextColumn(counter))
+    times = (TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("left"))
+    bar = Bar(*shown, *times, console=Console(stderr=True), transient=True)
     task, started, running = bar.add_task("starting", total=None, value=""), time.monotonic(), False
 
     def update(**fields: Any) -> None:

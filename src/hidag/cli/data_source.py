@@ -122,12 +122,10 @@ def match_names(pattern: str, names: Sequence[str], option: str, what: str = "it
     """Return the names that equal or match a pattern, at least one."""
     found = [name for name in names if _matches(name, pattern)]
     if not found:
-        raise SettingError(
-            "unknown-name",
-            "{option} names the {what} {pattern!r}, which the table does not have",
-            {"option": option, "what": what, "pattern": pattern, "first": names[0]},
-            advice=suggest_name(pattern, names, "the first {what} is {first!r}"),
-        )
+        template = "{option} names the {what} {pattern!r}, which the table does not have"
+        params = {"option": option, "what": what, "pattern": pattern, "first": names[0]}
+        advice = suggest_name(pattern, names, "the first {what} is {first!r}")
+        raise SettingError("unknown-name", template, params, advice=advice)
     return found
 
 
@@ -150,15 +148,11 @@ def warn_of_ids(ids: Sequence[Any], column: str) -> None:
             "column {column!r} does not identify all rows: it has {id} in {rows} ({n} of {n_ids} "
             "identifiers {occur} more than once)"
         )
-        facts = {
-            "column": column,
-            "id": repr(first) if isinstance(first, str) else str(first),
-            "rows": _list_rows([row for row, name in enumerate(ids) if name == first]),
-            "n": len(repeated),
-            "n_ids": len(counts),
-            "occur": "occurs" if len(repeated) == 1 else "occur",
-        }
-        show_warning(Message("repeated-ids", template, facts))
+        rows = _list_rows([row for row, name in enumerate(ids) if name == first])
+        shown = repr(first) if isinstance(first, str) else str(first)
+        occur = "occurs" if len(repeated) == 1 else "occur"
+        facts = {"id": shown, "rows": rows, "n": len(repeated), "n_ids": len(counts)}
+        show_warning(Message("repeated-ids", template, {"column": column, "occur": occur, **facts}))
 
 
 def _is_blank(name: Any) -> bool:
@@ -217,26 +211,20 @@ def read_source(
     folder_q = use_folder_q and q is None
     set_message_context(items=tuple(names))
     columns, notes = readers.read_other_columns(path, others, dropped) if others else ({}, ())
-    found = readers.read_folder(
-        place, leave_out=leave_out, missing=codes, labels=labels, with_q=folder_q
-    )
+    how: dict[str, Any] = {"leave_out": leave_out, "missing": codes, "labels": labels}
+    found = readers.read_folder(place, with_q=folder_q, **how)
     items = tuple(found.table.column_names)
     set_message_context(items=items)
     if not items:
-        raise DataError(
-            "no-items-left",
-            "{path} must have columns that are items, but all {n} of its columns are left out",
-            {"path": path, "n": len(leave_out)},
-            advice="name fewer columns with --drop, --id and --weights",
-        )
+        template = "{path} must have items, but all {n} of its columns are left out"
+        advice = "name fewer columns with --drop, --id and --weights"
+        raise DataError("no-items-left", template, advice=advice, path=path, n=len(leave_out))
     weights = read_weights(columns, options.weights_column, found.table)
     families, all_notes = found.types, [*found.notes, *notes]
     if weights is not None:
-        all_notes.append(
-            f"weights from column {options.weights_column}: "
-            f"{plural(int((weights > 0).sum()), 'row')}, effective sample size "
-            f"{weights.sum():,.0f}"
-        )
+        rows = f"{plural(int((weights > 0).sum()), 'row')}, effective sample size"
+        column = options.weights_column
+        all_notes.append(f"weights from column {column}: {rows} {weights.sum():,.0f}")
     if booleans := boolean_columns(found.table):
         shown = join_names(booleans, limit=_MAX_NAMES)
         all_notes.append(f"yes or true is read as 1 and no or false as 0 in {shown}")
@@ -317,43 +305,38 @@ def scale_survey_weights(cells: Sequence[Any], name: str, nonempty: NDArray[np.b
     weights = _parse_weights(cells, name)
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(bad):
-        raise DataError(
-            "invalid-weight",
+        template = (
             "weights must be finite numbers >= 0, but column {column!r} has {weight:g} in row "
-            "{row} below the names ({n} of {n_rows} rows)",
-            advice="use 0 to exclude a row",
-            column=name,
-            weight=weights[bad[0]],
-            row=bad[0] + 1,
-            n=len(bad),
-            n_rows=len(weights),
+            "{row} below the names ({n} of {n_rows} rows)"
         )
+        where = {
+            "weight": weights[bad[0]],
+            "row": bad[0] + 1,
+            "n": len(bad),
+            "n_rows": len(weights),
+        }
+        advice = "use 0 to exclude a row"
+        raise DataError("invalid-weight", template, where, advice=advice, column=name)
     weights = np.where(nonempty, weights, 0.0)
     if (weights > 0).sum() < 2:
-        raise DataError(
-            "too-few-weights",
-            "column {column!r} must have weights above zero in at least 2 rows{which}",
-            {"column": name, "which": "" if nonempty.all() else " that have a response"},
-        )
+        template = "column {column!r} must have weights above zero in at least 2 rows{which}"
+        which = "" if nonempty.all() else " that have a response"
+        raise DataError("too-few-weights", template, column=name, which=which)
     if effective_sample_size(weights) < 2:
         heaviest = int(weights.argmax())
-        raise DataError(
-            "dominant-weight",
+        template = (
             "the weights in column {column!r} have an effective sample size below 2: row {row} "
-            "below the names has {weight:g} of {total:g}, nearly all of the weight",
-            advice="check the weight of that row",
-            column=name,
-            row=heaviest + 1,
-            weight=weights[heaviest],
-            total=weights.sum(),
+            "below the names has {weight:g} of {total:g}, nearly all of the weight"
         )
+        where = {"row": heaviest + 1, "weight": weights[heaviest], "total": weights.sum()}
+        advice = "check the weight of that row"
+        raise DataError("dominant-weight", template, where, advice=advice, column=name)
     return scale_to_effective_size(weights)
 
 
 def _parse_weights(cells: Sequence[Any], name: str) -> Array:
     """Return the cells of a column as numbers; none may be empty."""
-    numbers = []
-    bad = []
+    numbers, bad = [], []
     for row, cell in enumerate(cells):
         try:
             numbers.append(float(cell))
@@ -363,18 +346,15 @@ def _parse_weights(cells: Sequence[Any], name: str) -> Array:
         return np.array(numbers, dtype=np.float64)
     first = cells[bad[0]]
     about_commas = advise_on_commas(first.strip(), cells) if isinstance(first, str) else ""
-    advice = about_commas or "fill it in, or use 0 to exclude a row"
-    raise DataError(
-        "weight-not-a-number",
+    remedy = about_commas or "fill it in, or use 0 to exclude a row"
+    template = (
         "column {column!r} must hold a number in every row, but it has {content} in row {row} "
-        "below the names ({n} of {n_rows} rows)",
-        advice=Advice("", "{advice}", {"advice": advice}),
-        column=name,
-        content="nothing" if first is None or first == "" else repr(first),
-        row=bad[0] + 1,
-        n=len(bad),
-        n_rows=len(cells),
+        "below the names ({n} of {n_rows} rows)"
     )
+    content = "nothing" if first is None or first == "" else repr(first)
+    where = {"content": content, "row": bad[0] + 1, "n": len(bad), "n_rows": len(cells)}
+    advice = Advice("", "{advice}", {"advice": remedy})
+    raise DataError("weight-not-a-number", template, where, advice=advice, column=name)
 
 
 def _choose_families(
@@ -383,12 +363,9 @@ def _choose_families(
     """Return the estimator's setting `family` from --family and types.csv; patterns come first."""
     general = [word for word in given if "=" not in word]
     if len(general) > 1:
-        raise SettingError(
-            "several-types-for-all",
-            "--family can name one type for all items, but it names {types}",
-            advice="use --family ITEM=TYPE for single items",
-            types=", ".join(general),
-        )
+        template = "--family can name one type for all items, but it names {types}"
+        advice, types_ = "use --family ITEM=TYPE for single items", ", ".join(general)
+        raise SettingError("several-types-for-all", template, advice=advice, types=types_)
     if general and not types and len(given) == 1:
         return general[0]
     out = dict.fromkeys(items, general[0]) if general else {}

@@ -72,12 +72,10 @@ def overwrite_error(code: str, path: Path, origin: str, kind: str = "folder") ->
 
 
 def _cannot_write(folder: Path, error: OSError) -> FileError:
-    return FileError(
-        "cannot-write-folder",
-        "cannot write into the folder {folder}: {reason}",
-        {"folder": folder, "reason": error.strerror or error},
-        advice="choose another one with --out",
-    )
+    template = "cannot write into the folder {folder}: {reason}"
+    params = {"folder": folder, "reason": error.strerror or error}
+    advice = "choose another one with --out"
+    return FileError("cannot-write-folder", template, params, advice=advice)
 
 
 def is_one_of(target: Path, files: Iterable[Path]) -> bool:

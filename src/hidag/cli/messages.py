@@ -11,35 +11,18 @@ from dataclasses import dataclass, replace
 from string import Formatter
 from typing import Any
 
-from hidag.exceptions import (
-    Advice,
-    Choices,
-    HidagError,
-    HidagWarning,
-    Message,
-    Setting,
-    Style,
-    join_choices,
-)
+from hidag import exceptions
+from hidag.exceptions import Advice, HidagError, HidagWarning, Message, Setting, Style
 from hidag.formatting import is_hidden
 
 #: Settings whose option is not their name with dashes; None where there is no option.
 _OPTIONS = {
-    "n_latents": "--latents",
-    "n_starts": "--starts",
-    "n_resamples": "--resamples",
-    "n_jobs": "--jobs",
-    "n_tables": "--tables",
-    "n_draws": "--draws",
-    "max_changes": "--changes",
-    "graph_score": "--score",
-    "q_matrix": "--q",
-    "random_state": "--seed",
-    "sample_weight": "--weights",
-    **dict.fromkeys(
-        ("equivalent_sample_size", "latent_names", "n_sweeps", "observer", "penalty_threshold")
-    ),
-}
+    "n_latents": "--latents", "n_starts": "--starts", "n_resamples": "--resamples",
+    "n_jobs": "--jobs", "n_tables": "--tables", "n_draws": "--draws", "max_changes": "--changes",
+    "graph_score": "--score", "q_matrix": "--q", "random_state": "--seed",
+    "sample_weight": "--weights", "equivalent_sample_size": None, "latent_names": None,
+    "n_sweeps": None, "observer": None, "penalty_threshold": None,
+}  # fmt: skip
 #: Templates for advice that commands have an option for; ``!q`` quotes a value for the shell.
 _ADVICE = {
     "drop-column": "leave the column out with --drop {item!q}",
@@ -107,9 +90,9 @@ class CommandLineStyle(Style):
         """Return a value as it was typed; text in quotes, lists without brackets."""
         return repr(value) if isinstance(value, str) else _typed(value)
 
-    def choices(self, choices: Choices) -> str:
+    def choices(self, choices: exceptions.Choices) -> str:
         """Return the values that an option can have, without those that only Python can pass."""
-        return join_choices([*map(_typed, choices.values), choices.other])
+        return exceptions.join_choices([*map(_typed, choices.values), choices.other])
 
     def advice(self, advice: Advice) -> str:
         """Return the template of an advice: the command line's if the command has its options."""
@@ -137,10 +120,7 @@ class CommandLineStyle(Style):
 
 
 class _ShellFormatter(Formatter):
-    """Format strings in which ``{name!q}`` is quoted for the shell.
-
-    A parameter that a message lacks is a placeholder for the user to fill in: ITEM for ``item``.
-    """
+    """Quote ``{name!q}`` for the shell; an unknown parameter ``item`` is a placeholder ITEM."""
 
     def get_value(self, key: Any, args: Any, kwargs: Any) -> Any:
         return kwargs.get(key, str(key).upper())

@@ -6,15 +6,13 @@ Options that several commands share are annotated types; those of one command ar
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from hidag.exceptions import SettingError, invalid_setting
-
-#: Panels of `--help` for options beyond the most common ones.
-ITEMS, GRAPH, ESTIMATION, OUTPUT = "Items and Q", "Latents and graph", "Estimation", "Output"
 
 
 def option(
@@ -36,13 +34,17 @@ def option(
     )
 
 
+#: Options beyond the most common ones, in panels of `--help`.
+item_option = partial(option, panel="Items and Q")
+graph_option = partial(option, panel="Latents and graph")
+estimation_option = partial(option, panel="Estimation")
+output_option = partial(option, panel="Output")
+
 FitFile = Annotated[Path, typer.Argument(help="result.npz, or the folder that holds it.")]
-_IDS = (
-    "Column of row identifiers, which is not an item; output files with a line per row contain it."
-)
+_IDS = "Column of row identifiers, not an item; output files with a line per row contain it."
 _WEIGHTS = (
-    "Column of row weights, such as survey weights, which is not an item. They are scaled to add "
-    "up to the effective sample size."
+    "Column of row weights, such as survey weights, not an item; they are scaled to add up to the "
+    "effective sample size."
 )
 _CODES = (
     "Codes for missing answers, separated by commas (99,-9), or COLUMN=CODES for a column or a "
@@ -60,14 +62,12 @@ _DROPPED = (
 Name = str | None
 Texts = list[str] | None
 File = Path | None
-IdColumn = Annotated[Name, option(..., _IDS, "--id", panel=ITEMS, shown="no such column")]
-WeightsColumn = Annotated[Name, option(..., _WEIGHTS, panel=ITEMS, shown="equal weights")]
-MissingCodes = Annotated[Texts, option(..., _CODES, panel=ITEMS, shown="empty cells and NA")]
-Words = Annotated[Texts, option(..., _LABELS, panel=ITEMS, shown=False)]
-DroppedColumns = Annotated[Texts, option(..., _DROPPED, panel=ITEMS, shown=False)]
-Types = Annotated[
-    File, option(..., "CSV with the columns item and type.", panel=ITEMS, shown=False)
-]
+IdColumn = Annotated[Name, item_option(..., _IDS, "--id", shown="no such column")]
+WeightsColumn = Annotated[Name, item_option(..., _WEIGHTS, shown="equal weights")]
+MissingCodes = Annotated[Texts, item_option(..., _CODES, shown="empty cells and NA")]
+Words = Annotated[Texts, item_option(..., _LABELS, shown=False)]
+DroppedColumns = Annotated[Texts, item_option(..., _DROPPED, shown=False)]
+Types = Annotated[File, item_option(..., "CSV with the columns item and type.", shown=False)]
 MissingAgain = Annotated[
     Texts, option(..., "Codes for missing answers, as in `hidag fit`.", shown="those of the fit")
 ]
@@ -75,10 +75,9 @@ IdAgain = Annotated[
     Name, option(..., "Column of row identifiers.", "--id", shown="that of the fit, or row numbers")
 ]
 Seed = Annotated[int, option(..., "The same seed gives the same result.", least=0)]
-Jobs = Annotated[
-    int, option(..., "Threads, which do not change the result; -1: all.", panel=ESTIMATION)
-]
-NoPlots = Annotated[bool, option(..., "Draw no figures.", "--no-plots", panel=OUTPUT)]
+_THREADS = "Threads, which do not change the result; -1: all."
+Jobs = Annotated[int, estimation_option(..., _THREADS)]
+NoPlots = Annotated[bool, output_option(..., "Draw no figures.", "--no-plots")]
 NumbersFile = Annotated[File, option(..., "CSV file for the results.", shown=False)]
 Json = Annotated[bool, option(..., "Print JSON instead of text.", "--json")]
 
@@ -105,9 +104,8 @@ def parse_latents(text: str | None) -> int | str | None:
     if word is None or word == "auto":
         return word
     if not word.removeprefix("-").isdecimal():
-        raise typer.BadParameter(
-            f"it must be a whole number or auto, got {text!r}", param_hint="--latents"
-        )
+        problem = f"it must be a whole number or auto, got {text!r}"
+        raise typer.BadParameter(problem, param_hint="--latents")
     return int(word)
 
 
@@ -139,8 +137,7 @@ def parse_strengths(text: str | None) -> tuple[float | None, ...]:
 def split_known(text: str, known: Callable[[str], bool]) -> list[str]:
     """Return the parts of a text between commas; the longest known parts may contain commas."""
     pieces = text.split(",")
-    out = []
-    start = 0
+    out, start = [], 0
     while start < len(pieces):
         end = len(pieces)
         while end > start + 1 and not known(",".join(pieces[start:end]).strip()):
@@ -158,11 +155,9 @@ def _split_at(
         for part in split_known(text, known):
             left, found, right = (word.strip() for word in part.rpartition(sign))
             if not found or not left or not right or (sign == "->" and sign in left):
-                raise SettingError(
-                    "invalid-option",
-                    "{option} takes {form}, got {part!r}",
-                    {"option": option, "form": form, "part": part},
-                )
+                template = "{option} takes {form}, got {part!r}"
+                params = {"option": option, "form": form, "part": part}
+                raise SettingError("invalid-option", template, params)
             yield left, right
 
 

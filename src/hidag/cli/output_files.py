@@ -11,17 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.cli import folders
 from hidag.cli.console import say
 from hidag.cli.data_source import files_read
-from hidag.cli.folders import (
-    BOOTSTRAP_FILES,
-    FIT_FILES,
-    FIT_SIGN,
-    RESAMPLES,
-    Writer,
-    is_one_of,
-    overwrite_error,
-)
+from hidag.cli.folders import BOOTSTRAP_FILES, FIT_FILES, FIT_SIGN, Writer, overwrite_error
 from hidag.cli.messages import render
 from hidag.diagnostics.goodness_of_fit import CHECK_COLUMNS
 from hidag.diagnostics.item_fit import COLUMNS as ITEM_COLUMNS
@@ -48,12 +41,8 @@ if TYPE_CHECKING:
 LISTED_STATES = 1 << 12
 
 #: Files of `hidag goodness` with their columns, which identify them.
-GOODNESS_FILES = {
-    "pairs.csv": PAIR_COLUMNS,
-    "items.csv": ITEM_COLUMNS,
-    "checks.csv": CHECK_COLUMNS,
-    "persons.csv": PERSON_COLUMNS,
-}
+GOODNESS_FILES = {"pairs.csv": PAIR_COLUMNS, "items.csv": ITEM_COLUMNS}
+GOODNESS_FILES |= {"checks.csv": CHECK_COLUMNS, "persons.csv": PERSON_COLUMNS}
 
 
 def load_result(path: Path) -> FitResult:
@@ -61,12 +50,9 @@ def load_result(path: Path) -> FitResult:
     file = path / FIT_SIGN if path.is_dir() else path
     if not file.exists():
         folder = "the folder {path} holds no fit ({file})"
-        raise FileError(
-            "no-fit",
-            folder if path.is_dir() else "there is no fit {path}",
-            {"path": path, "file": FIT_SIGN},
-            advice="give a folder that hidag fit --out wrote",
-        )
+        template = folder if path.is_dir() else "there is no fit {path}"
+        advice = "give a folder that hidag fit --out wrote"
+        raise FileError("no-fit", template, advice=advice, path=path, file=FIT_SIGN)
     return load(file)
 
 
@@ -138,11 +124,7 @@ def fit_files(
     content: ReportContent,
     ids: Sequence[object] | None = None,
 ) -> dict[str, Writer]:
-    """Return a writer for each file of a fit, in the order of `FIT_FILES`.
-
-    ``values`` are the rows of posterior.csv, with ``ids`` in place of row numbers; ``content``
-    also decides about the figures.
-    """
+    """Return a writer for each file of a fit, in order; ``ids`` replace row numbers."""
     latents, q, law, graph = list(result.latent_names), result.q_matrix, result.law, result.graph
     q_rows = ([name, *q[j].tolist()] for j, name in enumerate(result.item_names))
     trace = ([i + 1, *map(float, row)] for i, row in enumerate(result.trace))
@@ -166,9 +148,8 @@ def fit_files(
         writers["latent_tables.csv"] = csv_writer(header, _conditional_rows(law, latents))
     if content.plots:
         writers["q.png"] = png_writer(lambda ax: plot_q(result, ax), size_of_q(*q.shape))
-        writers["graph.png"] = png_writer(
-            lambda ax: plot_graph(graph, ax), size_of_graph(graph), fill=True
-        )
+        size = size_of_graph(graph)
+        writers["graph.png"] = png_writer(lambda ax: plot_graph(graph, ax), size, fill=True)
     return {name: writers[name] for name in FIT_FILES if name in writers}
 
 
@@ -177,12 +158,10 @@ def _loading_table(result: FitResult) -> tuple[list[str], Iterator[list[object]]
     header = ["item", "family", "intercept", *result.terms.names(result.latent_names), "dispersion"]
     header += [f"cutpoint_{c + 2}" for c in range(result.cutpoints.shape[1])]
     responses = zip(result.responses.item, result.response_names, strict=True)
-    rows = (
-        [name, result.families[j], float(result.intercept[r])]
-        + [float(value) for value in result.loadings[r]]
-        + [float(value) for value in (result.dispersion[j], *result.cutpoints[j])]
-        for r, (j, name) in enumerate(responses)
-    )
+    parts = (result.intercept[:, None], result.loadings)
+    items = np.column_stack([result.dispersion, result.cutpoints])[result.responses.item]
+    numbers = np.hstack([*parts, items]).tolist()
+    rows = ([name, result.families[j], *numbers[r]] for r, (j, name) in enumerate(responses))
     return header, rows
 
 
@@ -229,8 +208,8 @@ def remove_bootstrap(folder: Path, *, refits: bool) -> list[str]:
     # Without the last one, files with these names are not ours.
     own = BOOTSTRAP_FILES if (folder / BOOTSTRAP_FILES[-1]).is_file() else ()
     removed = _remove(folder, [name for name in own if (folder / name).is_file()])
-    if refits and remove_refits(folder / RESAMPLES):
-        removed.append(RESAMPLES)
+    if refits and remove_refits(folder / folders.RESAMPLES):
+        removed.append(folders.RESAMPLES)
     return removed
 
 
@@ -272,11 +251,10 @@ def check_file(out: Path | None, inputs: Iterable[Path | None], *, own: Path | N
     if out is None:
         return
     if not out.parent.is_dir():
-        advice = "create it, or choose another --out"
-        raise FileError(
-            "no-folder", "there is no folder {folder}", advice=advice, folder=out.parent
-        )
-    if is_one_of(out, [file for path in inputs if path is not None for file in files_read(path)]):
+        template, advice = "there is no folder {folder}", "create it, or choose another --out"
+        raise FileError("no-folder", template, advice=advice, folder=out.parent)
+    read = [file for path in inputs if path is not None for file in files_read(path)]
+    if folders.is_one_of(out, read):
         raise overwrite_error("overwrites-input", out, "this command reads", "file")
     # Links are followed: their target would be overwritten.
     target = out.resolve()

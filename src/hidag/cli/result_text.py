@@ -15,22 +15,12 @@ from hidag.data.item_types import GIVEN_FAMILY
 from hidag.data.rows import MANY_EMPTY_ROWS, describe_empty_rows
 from hidag.formatting import format_number, join_names, plural, shorten
 from hidag.measurement.families import default_family
-from hidag.reporting import (
-    all_binary,
-    count_families,
-    describe_effects,
-    format_edges,
-    list_interactions,
-    summarize_latents,
-)
+from hidag.reporting import fit_description as about
 from hidag.results import FitResult
 
 #: Larger matrices are summarized; the files contain them.
-_MAX_ITEMS = 40
-_MAX_LATENTS = 16
-_MAX_NAMES = 4
-_MAX_LEVELS = 8
-_MAX_NAME_LENGTH = 24
+_MAX_ITEMS, _MAX_LATENTS, _MAX_LEVELS = 40, 16, 8
+_MAX_NAMES, _MAX_NAME_LENGTH = 4, 24
 
 
 def say_result(result: FitResult, values: NDArray[np.float64] | None = None) -> None:
@@ -67,7 +57,7 @@ def say_types(result: FitResult, values: NDArray[np.float64] | None = None) -> N
         how = f"{given.sum()} given, {(~given).sum()} inferred"
     say(f"types ({how})")
     rows = []
-    for family, count, meaning in count_families(result):
+    for family, count, meaning in about.count_families(result):
         names = [n for n, f in zip(result.item_names, result.families, strict=True) if f == family]
         more = f", ... {names[-1]}" if count > _MAX_NAMES else ""
         shown = ", ".join(names[: _MAX_NAMES - 1] if more else names) + more
@@ -87,12 +77,12 @@ def say_types(result: FitResult, values: NDArray[np.float64] | None = None) -> N
 
 def _say_levels(result: FitResult) -> None:
     """Print the distribution of the latents, unless all are binary."""
-    if all_binary(result):
+    if about.all_binary(result):
         return
     say("latent distribution: probability of each level")
     shown = min(max(result.terms.levels), _MAX_LEVELS)
     rows = [["", *(str(level) for level in range(shown)), ""]]
-    latents = summarize_latents(result)[:_MAX_LATENTS]
+    latents = about.summarize_latents(result)[:_MAX_LATENTS]
     for name, one in zip(shorten_names([one.name for one in latents]), latents, strict=True):
         more = "..." if len(one.shares) > shown else ""
         shares = [f"{share:.3f}" for share in one.shares[:shown]]
@@ -105,10 +95,10 @@ def _say_levels(result: FitResult) -> None:
 
 def _say_effects(result: FitResult) -> None:
     """Print the interactions, unless only main effects were fitted."""
-    found = list_interactions(result)
+    found = about.list_interactions(result)
     if not found and result.settings.get("effects", "main") in ("main", "acdm", 1):
         return
-    say(describe_effects(result))
+    say(about.describe_effects(result))
     if found:
         rows = [["  item", "interaction", "coefficient", "rarest combination"]]
         names = shorten_names([one.item for one in found[:_MAX_ITEMS]])
@@ -128,11 +118,8 @@ def _say_q(result: FitResult) -> None:
     heading = "Q-matrix (which latent each item measures)"
     if q.shape[0] > _MAX_ITEMS or q.shape[1] > _MAX_LATENTS:
         say(f"{heading}: {int(q.sum()):,} of {q.size:,} entries")
-        rows = [
-            [f"  {name}", plural(int(q[:, k].sum()), "item")]
-            for k, name in enumerate(shorten_names(names))
-        ]
-        say_columns(rows, right=(1,))
+        counts = zip(shorten_names(names), q.sum(axis=0).tolist(), strict=True)
+        say_columns([[f"  {name}", plural(n, "item")] for name, n in counts], right=(1,))
         return
     say(heading)
     for line in format_q(q.tolist(), result.item_names, names):
@@ -157,7 +144,7 @@ def _say_graph(result: FitResult) -> None:
     n_undirected = len(result.graph.undirected_edges)
     note = " (-> cause and effect, - direction not identified)" if n_undirected else ""
     say(f"graph of the latents{note}")
-    for edge in format_edges(result.graph) or ["no edges"]:
+    for edge in about.format_edges(result.graph) or ["no edges"]:
         say(f"  {edge}")
 
 

@@ -38,25 +38,19 @@ OPEN_TABLE_ROWS, MAX_TABLE_ROWS = 30, 1000
 _FORMAT, _VERSION = "hidag-report", 1
 #: Attributes of `ReportContent` that the file stores under another key.
 _KEYS = {
-    "misfits": "doubts",
-    "misfits_stored": "doubts_kept",
-    "fit_assessed": "examined",
-    "weighted": "by_weights",
-    "unstable_latents": "not_found_again",
-}
+    "misfits": "doubts", "misfits_stored": "doubts_kept", "fit_assessed": "examined",
+    "weighted": "by_weights", "unstable_latents": "not_found_again",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a page; numbers are rounded on the page and complete in the CSV file.
-
-    Cells are strings, integers and floats; NaN and None are empty.
-    """
+    """A table of a page; numbers are rounded on the page and complete in the CSV file."""
 
     name: str  # stem of its CSV file
     caption: str
     header: tuple[str, ...]
-    rows: tuple[tuple[object, ...], ...]
+    rows: tuple[tuple[object, ...], ...]  # strings, integers and floats; NaN and None are empty
     decimals: int = 3  # of floats on the page
 
 
@@ -72,17 +66,13 @@ class Section:
 
 @dataclass(frozen=True)
 class Panel:
-    """A section together with its tables and the warnings that its results justify.
-
-    Warnings are clauses without a full stop, listed at the top of the report. ``fit_assessed`` is
-    whether the panel compares the fitted model with the data.
-    """
+    """A section together with its tables and the warnings that its results justify."""
 
     heading: str
     paragraphs: tuple[str, ...]
     tables: tuple[Table, ...] = ()
-    warnings: tuple[str, ...] = ()
-    fit_assessed: bool = False
+    warnings: tuple[str, ...] = ()  # clauses without a full stop, for the top of the report
+    fit_assessed: bool = False  # whether it compares the fitted model with the data
 
     @property
     def section(self) -> Section:
@@ -189,19 +179,14 @@ def load_content(path: Path) -> ReportContent:
         )
         fields["tables"] = tuple(Table(**table) for table in fields["tables"])
         # Earlier versions stored neither of these.
-        has_statistics = any(
-            s.heading == Heading.GOODNESS_OF_FIT and s.tables for s in fields["sections"]
-        )
-        fields.setdefault("fit_assessed", has_statistics)
+        with_tables = [section.heading for section in fields["sections"] if section.tables]
+        fields.setdefault("fit_assessed", Heading.GOODNESS_OF_FIT in with_tables)
         fields.setdefault("misfits_stored", "misfits" in fields)
         return ReportContent(**fields)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise FileError(
-            "damaged-report-file",
-            "{path} is not a report file of hidag fit, or it is damaged",
-            advice="remove it to write the report from the fit alone",
-            path=path,
-        ) from error
+        template = "{path} is not a report file of hidag fit, or it is damaged"
+        advice = "remove it to write the report from the fit alone"
+        raise FileError("damaged-report-file", template, advice=advice, path=path) from error
 
 
 def _as_tuples(value: Any) -> Any:

@@ -84,8 +84,8 @@ def describe_findings(
 ) -> list[str]:
     """Return a paragraph on the edges and their bootstrap support, and one on the items.
 
-    Shares of bootstrap samples are optional: ``support`` by pair of latents, in either order, and
-    ``directions`` by cause and effect; ``n_samples`` is None if unknown.
+    ``support`` has shares of bootstrap samples by pair of latents, in either order, ``directions``
+    by cause and effect; ``n_samples`` is None if unknown.
     """
     edges, samples = EdgeEvidence.of(result), _BootstrapShares(n_samples)
     # Required edges are in every graph: their support is not informative.
@@ -101,12 +101,10 @@ def describe_empty_graph(result: FitResult) -> str:
     """Return the meaning of a graph without edges."""
     n_latents = len(result.latent_names)
     n_pairs, n_excluded = n_latents * (n_latents - 1) // 2, len(EdgeEvidence.of(result).excluded)
-    if n_excluded == n_pairs:
-        return "The graph has no edge: prior knowledge excludes all pairs."
     if n_excluded:
-        return (
-            f"The graph has no edge; prior knowledge excludes {n_excluded:,} of {n_pairs:,} pairs."
-        )
+        share = f"{n_excluded:,} of {n_pairs:,}" if n_excluded < n_pairs else "all"
+        mark = ";" if n_excluded < n_pairs else ":"
+        return f"The graph has no edge{mark} prior knowledge excludes {share} pairs."
     if _is_uninformative(result):
         return f"The graph has no edge, but {_UNINFORMATIVE}."
     return "The graph has no edge: the latents appear to be independent."
@@ -114,10 +112,8 @@ def describe_empty_graph(result: FitResult) -> str:
 
 def _is_uninformative(result: FitResult) -> bool:
     """Return whether the items carry too little information for absent edges to mean anything."""
-    return (
-        result.information_ratio < CONFIG.information.low_ratio
-        or not result.q_matrix.any(axis=0).all()
-    )
+    low = result.information_ratio < CONFIG.information.low_ratio
+    return low or not result.q_matrix.any(axis=0).all()
 
 
 def _describe_edges(edges: EdgeEvidence, result: FitResult) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,12 +13,7 @@ from hidag.config import CONFIG
 from hidag.data.cells import describe_coding
 from hidag.data.rows import describe_empty_rows
 from hidag.exceptions import Advice, HidagWarning, Message, Setting
-from hidag.fitting.fit_warnings import (
-    knowledge_conflicts,
-    limiting_cases,
-    noiseless_message,
-    overdispersion_message,
-)
+from hidag.fitting import fit_warnings
 from hidag.formatting import join_names, plural
 from hidag.inference.fitted_rows import NOT_SUMMED
 from hidag.latent.state_space import MAX_LISTED_STATES
@@ -44,17 +39,14 @@ _MIN_SHARE = 5e-4
 
 def count_families(result: FitResult) -> list[tuple[str, int, str]]:
     """Return (family, number of items, meaning), the most frequent family first."""
-    return [
-        (family, count, item_type(family).description)
-        for family, count in Counter(result.families).most_common()
-    ]
+    counts = Counter(result.families).most_common()
+    return [(family, count, item_type(family).description) for family, count in counts]
 
 
 def format_edges(graph: CPDAG | DAG) -> list[str]:
     """Return each edge as 'A -> B' or 'A - B', directed edges first."""
-    return [f"{a} -> {b}" for a, b in graph.directed_edges] + [
-        f"{a} - {b}" for a, b in graph.undirected_edges
-    ]
+    ends = [(graph.directed_edges, "->"), (graph.undirected_edges, "-")]
+    return [f"{a} {mark} {b}" for edges, mark in ends for a, b in edges]
 
 
 def describe_fit(result: FitResult) -> list[str]:
@@ -75,7 +67,7 @@ def describe_fit(result: FitResult) -> list[str]:
         *(["Sample weights were used."] if result.weighted else []),
         f"The Q-matrix (which latent each item measures) was {how}.",
         describe_effects(result),
-        *limiting_cases(result),
+        *fit_warnings.limiting_cases(result),
         *describe_knowledge(result),
         _describe_estimation(result),
     ]
@@ -94,12 +86,9 @@ def _describe_estimation(result: FitResult) -> str:
         "dependences among the latents that observed latents would have; the graph search "
         f"therefore used an effective sample size of {result.graph_rows:,.0f} rows."
     )
-    if result.graph_by_likelihood:
-        text += (
-            " Because the items are weakly informative, the search was continued with the "
-            "likelihood of the observed data."
-        )
-    return text
+    likelihood = "the search was continued with the likelihood of the observed data"
+    more = f" Because the items are weakly informative, {likelihood}."
+    return text + more if result.graph_by_likelihood else text
 
 
 def _describe_answer_codes(result: FitResult) -> list[str]:
@@ -136,10 +125,8 @@ def describe_knowledge(result: FitResult) -> list[str]:
         order = " before ".join(", ".join(tier) for tier in tiers)
         parts.append(f"tiers {order}{unordered}")
     if knowledge.get("hierarchy"):
-        parts.append(
-            f"prerequisites {arrows('hierarchy')} (combinations that violate them have "
-            "probability zero)"
-        )
+        meaning = "combinations that violate them have probability zero"
+        parts.append(f"prerequisites {arrows('hierarchy')} ({meaning})")
     return [f"Prior knowledge, not estimated from the data: {'; '.join(parts)}."] if parts else []
 
 
@@ -160,7 +147,8 @@ def _derive_concerns(result: FitResult) -> list[Message | str]:
     """Return the warnings that follow from the result."""
     n_items, n_latents = len(result.item_names), len(result.latent_names)
     q = result.q_matrix
-    out: list[Message | str] = [*knowledge_conflicts(result), *_convergence_concerns(result)]
+    conflicts = fit_warnings.knowledge_conflicts(result)
+    out: list[Message | str] = [*conflicts, *_convergence_concerns(result)]
     needed = 2 * n_latents + 1
     if n_items < needed:
         sizes = {"latents": plural(n_latents, "latent"), "items": plural(n_items, "item")}
@@ -176,10 +164,8 @@ def _derive_concerns(result: FitResult) -> list[Message | str]:
             "items"
         )
     if unused := [n for n, row in zip(result.item_names, q, strict=True) if not row.any()]:
-        out.append(
-            f"{plural(len(unused), 'item measures', 'items measure')} no latent "
-            f"({join_names(unused, limit=_MAX_NAMES)})"
-        )
+        number = plural(len(unused), "item measures", "items measure")
+        out.append(f"{number} no latent ({join_names(unused, limit=_MAX_NAMES)})")
     if n_latents > 1 and result.information_ratio < CONFIG.information.low_ratio:
         # Ordinary tests have less than all information, and the search accounts for it.
         out.append(
@@ -187,13 +173,11 @@ def _derive_concerns(result: FitResult) -> list[Message | str]:
             "informative about the dependences among the latents, so edges of the graph may be "
             "missing"
         )
-    messages = (overdispersion_message(result), noiseless_message(result))
-    out += [message for message in messages if message is not None]
+    checks = (fit_warnings.overdispersion_message, fit_warnings.noiseless_message)
+    out += [message for check in checks if (message := check(result)) is not None]
     if result.missing_share > HIGH_MISSING_SHARE:
-        out.append(
-            f"{result.missing_share:.0%} of the cells are missing; the model assumes that they are "
-            "missing at random"
-        )
+        assumption = "the model assumes that they are missing at random"
+        out.append(f"{result.missing_share:.0%} of the cells are missing; {assumption}")
     return out
 
 
@@ -213,9 +197,8 @@ def _convergence_concerns(result: FitResult) -> list[Message | str]:
         out.append(Message("not-converged", template, iterations, advice))
     # Starts that were stopped early do not show where they would have ended.
     if result.n_finished > 1 and result.n_reached == 1 and not result.all_starts_stopped:
-        template = (
-            "only 1 of {n_finished} starts reached the best solution, so a better one may exist"
-        )
+        best = "starts reached the best solution, so a better one may exist"
+        template = f"only 1 of {{n_finished}} {best}"
         remedy, setting = "fit again with a larger {n_starts}", {"n_starts": Setting("n_starts")}
         advice = Advice("more-starts", remedy, setting)
         counts = {"n_finished": result.n_finished}
@@ -276,14 +259,11 @@ def describe_effects(result: FitResult) -> str:
             return f"An item with several latents responds if any of them is {state} (DINO)."
         return f"An item with several latents responds only if all of them are {state} (DINA)."
     found = list_interactions(result)
+    n_items = len({one.item for one in found})
+    number = f"{plural(len(found), 'interaction')} in {plural(n_items, 'item')}"
     if effects.selected:
-        if not found:
-            return "Interactions among the latents of an item were tested; none is supported."
-        items = plural(len({one.item for one in found}), "item")
-        return (
-            "Interactions among the latents of an item were tested; the data support "
-            f"{plural(len(found), 'interaction')} in {items}."
-        )
+        tested = "Interactions among the latents of an item were tested"
+        return f"{tested}; the data support {number}." if found else f"{tested}; none is supported."
     order = f"up to order {effects.highest}" if effects.highest < ALL_ORDERS else "of any order"
     if not result.terms.interactions:
         return f"Interactions {order} were allowed, but no item has several latents."
@@ -292,25 +272,17 @@ def describe_effects(result: FitResult) -> str:
     if not found:
         return f"{allowed}; none was selected."
     kind = "all of them, as Q is given" if given else "selected by penalized likelihood"
-    n_items = len({one.item for one in found})
-    return (
-        f"{allowed} ({kind}); the model has {plural(len(found), 'interaction')} in "
-        f"{plural(n_items, 'item')}."
-    )
+    return f"{allowed} ({kind}); the model has {number}."
 
 
 @dataclass(frozen=True)
 class Interaction:
-    """An interaction coefficient.
-
-    ``rarest`` is the probability of the rarest combination that the coefficient contrasts, NaN if
-    there are too many joint states to list.
-    """
+    """An interaction coefficient."""
 
     item: str
     term: str
     coefficient: float
-    rarest: float
+    rarest: float  # least probability of the combinations it contrasts; NaN: too many states
     ruled_out: bool = False  # by prerequisites, which give that combination probability zero
 
     def describe_rarest(self) -> str:
@@ -329,17 +301,13 @@ def list_interactions(result: FitResult) -> list[Interaction]:
     coefficients = result.loadings[:, terms.n_main :]
     nonzero = np.argwhere(coefficients).tolist()
     rarest = {i: _rarest_combination(result, terms.interactions[i]) for _, i in nonzero}
+    items, names = result.response_names, names[terms.n_main :]
     return [
-        Interaction(
-            result.response_names[j], names[terms.n_main + i], float(coefficients[j, i]), *rarest[i]
-        )
-        for j, i in nonzero
+        Interaction(items[j], names[i], float(coefficients[j, i]), *rarest[i]) for j, i in nonzero
     ]
 
 
-def _rarest_combination(
-    result: FitResult, pairs: tuple[tuple[int, int], ...]
-) -> tuple[float, bool]:
+def _rarest_combination(result: FitResult, pairs: Sequence[tuple[int, int]]) -> tuple[float, bool]:
     """Return the least probability of 2^s combinations, and whether prerequisites rule one out."""
     if result.law.space.n_states > MAX_LISTED_STATES:
         return float("nan"), False

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,17 +44,12 @@ _MAX_SETTING_LENGTH = 160
 _MAX_NAMES = 8
 #: Ids and names of sections that the navigation links to, before and after the panels.
 _FIRST_SECTIONS = (
-    ("found", "Summary"),
-    ("fitted", "Model and data"),
-    ("graph-section", "Causal graph"),
-    ("latents", "Latent distribution"),
-    ("loadings", "Measurement model"),
-)
+    ("found", "Summary"), ("fitted", "Model and data"), ("graph-section", "Causal graph"),
+    ("latents", "Latent distribution"), ("loadings", "Measurement model"),
+)  # fmt: skip
 _LAST_SECTIONS = (
-    ("identifiability", "Identifiability"),
-    ("convergence", "Convergence"),
-    ("made", "Settings"),
-)
+    ("identifiability", "Identifiability"), ("convergence", "Convergence"), ("made", "Settings"),
+)  # fmt: skip
 #: Margin of the drawing, so that nodes can be dragged a little.
 _MARGIN = 14.0
 #: Minimum size, so that nodes of a small graph can be dragged. Pages scale it by 1.5, to about
@@ -108,14 +104,8 @@ def write_report(
     """
     result = as_result(model)
     html_page.require_templates()
-    content = assemble_report(
-        result,
-        X,
-        sample_weight=sample_weight,
-        bootstrap=bootstrap,
-        statistics=statistics,
-        title=title,
-    )
+    about_fit: dict[str, Any] = {"sample_weight": sample_weight, "bootstrap": bootstrap}
+    content = assemble_report(result, X, statistics=statistics, title=title, **about_fit)
     return html_page.write_page(render_report(result, content, plots=plots), path)
 
 
@@ -157,7 +147,6 @@ def render_report(
         }
         for number, one in enumerate((*content.sections, *([missing] if missing else [])))
     ]
-    certificate = result.identifiability
     support = {(a, b): share for a, b, share in content.support} if content.support else None
     directions = {(a, b): share for a, b, share in content.directions}
     n_samples = content.n_resampled
@@ -172,18 +161,14 @@ def render_report(
         few_samples=n_samples if (n_samples or FEW_SAMPLES) < FEW_SAMPLES else None,
         empty_graph=describe_empty_graph(result),
         sections=sections,
-        contents=[
-            *_FIRST_SECTIONS,
-            *((section["id"], section["heading"]) for section in sections),
-            *_LAST_SECTIONS,
-        ],
+        contents=[*_FIRST_SECTIONS, *((s["id"], s["heading"]) for s in sections), *_LAST_SECTIONS],
         verdict=[
             sentence_case(f"{head.strip()} {text}".strip())
-            for head, text in verdict_sentences(certificate)
+            for head, text in verdict_sentences(result.identifiability)
         ],
         conditions=[
             (STATUS_MARKS[found.status], *describe_finding(found), found)
-            for found in certificate.findings
+            for found in result.identifiability.findings
         ],
         command=content.command,
         # The digest is that of the text between the tags.
@@ -197,13 +182,13 @@ def render_report(
 
 def fit_variables(result: FitResult, *, plots: bool = True) -> dict[str, Any]:
     """Return the variables of the template that depend on the fit alone."""
-    pictures = {}
-    if plots:
-        q_size = size_of_q(*result.q_matrix.shape)
-        pictures["q"] = html_page.data_uri(render_png(lambda ax: plot_q(result, ax), q_size))
-        pictures["trace"] = html_page.data_uri(
-            render_png(lambda ax: plot_trace(result, ax), TRACE_SIZE)
-        )
+    figures = {"q": (plot_q, size_of_q(*result.q_matrix.shape)), "trace": (plot_trace, TRACE_SIZE)}
+    pictures = {
+        name: html_page.data_uri(render_png(partial(draw, result), size))
+        for name, (draw, size) in figures.items()
+        if plots
+    }
+    widths = (min(max(len(name) + 1, _MIN_COLUMN), _MAX_COLUMN) for name in result.latent_names)
     return {
         "result": result,
         "sentences": about.describe_fit(result),
@@ -218,7 +203,7 @@ def fit_variables(result: FitResult, *, plots: bool = True) -> dict[str, Any]:
         "loading_note": about.describe_loadings(result),
         "interactions": about.list_interactions(result),
         "rows": _loading_rows(result),
-        "listed_on_paper": _is_too_wide_for_paper(result.latent_names),
+        "listed_on_paper": sum(widths) > _PRINTED_WIDTH,
         "longest_open": _OPEN_TABLE_ITEMS,
         "longest_starts": _OPEN_STARTS,
         "has_dispersion": bool(np.isfinite(result.dispersion).any()),
@@ -247,12 +232,6 @@ def _loading_rows(result: FitResult) -> list[dict[str, Any]]:
     ]
 
 
-def _is_too_wide_for_paper(latents: Sequence[str]) -> bool:
-    """Return whether a printed page is too narrow for a column per latent."""
-    widths = (min(max(len(name) + 1, _MIN_COLUMN), _MAX_COLUMN) for name in latents)
-    return sum(widths) > _PRINTED_WIDTH
-
-
 def _family_reasons(result: FitResult) -> list[tuple[str, str, int, tuple[str, ...]]]:
     """Return (family, reason, number of items, first names) for each family and reason."""
     names: dict[tuple[str, str], list[str]] = {}
@@ -265,8 +244,7 @@ def _family_reasons(result: FitResult) -> list[tuple[str, str, int, tuple[str, .
 
 def _format_setting(value: object) -> str:
     text = "default" if value is None else str(value)
-    long = len(text) > _MAX_SETTING_LENGTH
-    return text[: _MAX_SETTING_LENGTH - 3] + "..." if long else text
+    return text if len(text) <= _MAX_SETTING_LENGTH else text[: _MAX_SETTING_LENGTH - 3] + "..."
 
 
 @dataclass(frozen=True)
@@ -296,19 +274,15 @@ class Node:
 
 @dataclass(frozen=True)
 class Edge:
-    """An edge between two nodes, in any order if it is undirected.
-
-    The support is the share of bootstrap samples in which the two are adjacent, and in which the
-    edge has this direction.
-    """
+    """An edge between two nodes, in any order if it is undirected."""
 
     source: int
     target: int
     directed: bool
     path: str  # in SVG, before anything is dragged
     strength: float  # absolute correlation in the fitted distribution
-    support: float | None
-    direction_support: float | None = None
+    support: float | None  # share of bootstrap samples in which the two are adjacent,
+    direction_support: float | None = None  # and in which the edge has this direction
 
 
 @dataclass(frozen=True)
@@ -331,18 +305,11 @@ def draw_graph(
     support: Mapping[tuple[str, str], float] | None = None,
     directions: Mapping[tuple[str, str], float] | None = None,
 ) -> GraphDrawing:
-    """Return the drawing of a fit's graph.
-
-    Shares of bootstrap samples are optional: ``support`` by pair of latents, in either order, and
-    ``directions`` by cause and effect.
-    """
-    graph, layout = result.graph, graph_layout(result.graph)
-    law = network_law(result)
-    inference = condition_law(law)
+    """Return the drawing of a fit's graph; bootstrap shares as in `describe_findings`."""
+    graph, layout, law = result.graph, graph_layout(result.graph), network_law(result)
     # Files of earlier versions do not state the effective sample size.
     n_rows = result.n_samples if np.isnan(result.n_counted) else result.n_counted
-    strengths = edge_strengths(result)
-    a = graph.adjacency
+    a, inference, strengths = graph.adjacency, condition_law(law), edge_strengths(result)
     width = max(layout.width + 2 * _MARGIN, _MIN_WIDTH)
     height = max(layout.height + 2 * _MARGIN, _MIN_HEIGHT)
     left, top = (width - layout.width) / 2, (height - layout.height) / 2
@@ -351,37 +318,23 @@ def draw_graph(
         source, target, points = (i, j, route) if a[i, j] else (j, i, route[::-1])
         names = graph.names[source], graph.names[target]
         share = None if support is None else support.get(names, support.get(names[::-1], 0.0))
-        edges.append(
-            Edge(
-                source,
-                target,
-                not a[target, source],
-                " ".join(
-                    kind + " ".join(f"{x:.1f},{y:.1f}" for x, y in part)
-                    for kind, part in curve(
-                        [(x + left, layout.height - y + top) for x, y in points]
-                    )
-                ),
-                strengths[(graph.names[min(i, j)], graph.names[max(i, j)])],
-                share,
-                (directions or {}).get(names),
-            )
-        )
+        steps = curve([(x + left, layout.height - y + top) for x, y in points])
+        path = " ".join(k + " ".join(f"{x:.1f},{y:.1f}" for x, y in part) for k, part in steps)
+        strength = strengths[(graph.names[min(i, j)], graph.names[max(i, j)])]
+        ways = not a[target, source], path, strength, share, (directions or {}).get(names)
+        edges.append(Edge(source, target, *ways))
+    centres = layout.centres * (1.0, -1.0) + (left, layout.height + top)
     nodes = tuple(
         Node(
             name,
             display_name(name),
-            float(x) + left,
-            float(layout.height - y) + top,
-            float(size[0]),
-            float(size[1]),
+            *centres[k].tolist(),
+            *layout.sizes[k].tolist(),
             tuple(range(result.terms.levels[k])),
             _conditional_table(law, k, graph.names, inference, n_rows),
             tuple(graph.names[other] for other in np.flatnonzero((a[k] == 1) & (a[:, k] == 1))),
         )
-        for k, (name, (x, y), size) in enumerate(
-            zip(graph.names, layout.centres, layout.sizes, strict=True)
-        )
+        for k, name in enumerate(graph.names)
     )
     return GraphDrawing(width, height, nodes, tuple(edges))
 

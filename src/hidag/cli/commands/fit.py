@@ -15,7 +15,7 @@ from hidag.cli import options as opt
 from hidag.cli.console import collected_warnings, progress_bar, say, show_warning
 from hidag.cli.folders import FIT_FILES, FIT_SIGN, Writer, check_folder, fill_folder
 from hidag.cli.messages import join_command, render
-from hidag.cli.options import ESTIMATION, GRAPH, ITEMS, OUTPUT, option
+from hidag.cli.options import estimation_option, graph_option, item_option, option, output_option
 from hidag.exceptions import FileError, HidagWarning, SettingError
 
 if TYPE_CHECKING:
@@ -49,17 +49,13 @@ def fit(
         "-k",
     ),
     levels: str = option(
-        "2",
-        "Ordered levels per latent, 2 for binary latents: one number for all, or one per latent "
-        "(2,3,2).",
+        "2", "Ordered levels per latent, 2 if binary: one number, or one per latent (2,3,2)."
     ),
-    effects: str = option(
+    effects: str = item_option(
         "main",
         "How the latents of an item combine: main or acdm (additive), auto (additive, with the "
-        "interactions that the data support), all or gdina (all "
-        "interactions), 2, 3, ... (interactions up to this order), dina (all latents are "
-        "required), dino (one latent suffices).",
-        panel=ITEMS,
+        "interactions that the data support), all or gdina (all interactions), 2, 3, ... "
+        "(interactions up to this order), dina (all latents are required), dino (one suffices).",
     ),
     id_column: opt.IdColumn = None,
     weights: opt.WeightsColumn = None,
@@ -67,88 +63,63 @@ def fit(
     drop: opt.DroppedColumns = None,
     words: opt.Words = None,
     types: opt.Types = None,
-    family: list[str] | None = option(
+    family: list[str] | None = item_option(
         None,
         "Type of all items (bernoulli, poisson, gaussian, lognormal, ordinal, ...; `hidag info` "
         "lists all; auto), or ITEM=TYPE for an item or a pattern such as 'time_*=lognormal'; may "
         "be given several times.",
-        panel=ITEMS,
         shown="auto",
     ),
-    q: Path | None = option(
-        None,
-        "CSV with the column item, then one column per latent: 1, 0, or -1 (estimate).",
-        "--q",
-        panel=ITEMS,
+    q: Path | None = item_option(
+        None, "CSV with the column item, then one column per latent: 1, 0, or -1 (estimate).", "--q"
     ),
-    no_q: bool = option(
-        False, "Ignore the q.csv of a folder and estimate Q.", "--no-q", panel=ITEMS
-    ),
+    no_q: bool = item_option(False, "Ignore the q.csv of a folder and estimate Q.", "--no-q"),
     out: Path | None = option(None, "Folder for the results; created if needed."),
     seed: opt.Seed = 0,
-    starts: int | None = option(
-        None,
-        "Number of starts, of which the best is used. [default: chosen from the problem]",
-        panel=ESTIMATION,
+    starts: int | None = estimation_option(
+        None, "Number of starts, of which the best is used. [default: chosen from the problem]"
     ),
-    method: str = option("auto", "auto, em (exact) or saem (sampling).", panel=ESTIMATION),
-    law: str = option(
-        "auto",
-        "Latent distribution: auto, network (factorizes over a graph) or saturated (as in the "
-        "paper).",
-        panel=ESTIMATION,
+    method: str = estimation_option("auto", "auto, em (exact) or saem (sampling)."),
+    law: str = estimation_option(
+        "auto", "Latent distribution: auto, network (factorizes over a graph), saturated (paper)."
     ),
-    penalty: str = option(
-        "tlp",
-        "Sparsity penalty on the loadings: tlp (truncated lasso), scad, mcp or none.",
-        panel=ESTIMATION,
+    penalty: str = estimation_option(
+        "tlp", "Sparsity penalty on the loadings: tlp (truncated lasso), scad, mcp or none."
     ),
-    penalty_strength: float | None = option(
-        None, "Weight of the penalty.", panel=ESTIMATION, shown="selected from the data"
+    penalty_strength: float | None = estimation_option(
+        None, "Weight of the penalty.", shown="selected from the data"
     ),
-    score: str = option("auto", "Score of the graph: auto, bdeu, bic or lean.", panel=GRAPH),
-    search: str = option("xges", "Search of the graph: xges, ges or exact.", panel=GRAPH),
-    resample: str = option(
-        "expected",
-        "Counts for the graph search: expected, or sampled: N, 2N, 3N or a number of rows.",
-        panel=GRAPH,
+    score: str = graph_option("auto", "Score of the graph: auto, bdeu, bic or lean."),
+    search: str = graph_option("xges", "Search of the graph: xges, ges or exact."),
+    resample: str = graph_option(
+        "expected", "Counts for the graph search: expected, or rows to sample: N, 2N, 3N, a number."
     ),
-    effective_size: str = option(
-        "auto",
-        "Effective sample size of the expected counts: auto, all or a share of N.",
-        panel=GRAPH,
+    effective_size: str = graph_option(
+        "auto", "Effective sample size of the expected counts: auto, all or a share of N."
     ),
-    require: list[str] | None = option(
+    require: list[str] | None = graph_option(
         None,
         "Required edges: 'A->B'; several separated by commas, or several times. Without a "
         "Q-matrix the fit determines the names of the latents.",
-        panel=GRAPH,
     ),
-    forbid: list[str] | None = option(None, "Forbidden directions: 'B->A'.", panel=GRAPH),
-    tiers: str | None = option(
-        None,
-        "Tiers 'A,B;C': no edge points to an earlier tier. Latents may be in no tier.",
-        panel=GRAPH,
+    forbid: list[str] | None = graph_option(None, "Forbidden directions: 'B->A'."),
+    tiers: str | None = graph_option(
+        None, "Tiers 'A,B;C': no edge points to an earlier tier. Latents may be in no tier."
     ),
-    hierarchy: list[str] | None = option(
-        None,
-        "Prerequisites: with 'A->B' only rows with A can have B. Needs a Q-matrix.",
-        panel=GRAPH,
+    hierarchy: list[str] | None = graph_option(
+        None, "Prerequisites: with 'A->B' only rows with A can have B. Needs a Q-matrix."
     ),
-    knowledge: Path | None = option(
-        None,
-        "JSON file with any of the lists required, forbidden, tiers and hierarchy.",
-        panel=GRAPH,
+    knowledge: Path | None = graph_option(
+        None, "JSON file with any of the lists required, forbidden, tiers and hierarchy."
     ),
     jobs: opt.Jobs = 1,
-    max_iter: int = option(300, "Maximum number of iterations per start.", panel=ESTIMATION),
-    tol: float = option(1e-4, "Gain per row below which a start has converged.", panel=ESTIMATION),
+    max_iter: int = estimation_option(300, "Maximum number of iterations per start."),
+    tol: float = estimation_option(1e-4, "Gain per row below which a start has converged."),
     no_plots: opt.NoPlots = False,
-    statistics: bool | None = option(
+    statistics: bool | None = output_option(
         None,
         "Compute fit statistics for the report.",
         "--statistics/--no-statistics",
-        panel=OUTPUT,
         shown="if they take seconds",
     ),
 ) -> None:
@@ -185,11 +156,8 @@ def fit(
     elif n_latents is None and isinstance(level_numbers, list):
         n_latents = len(level_numbers)
     elif n_latents is None:
-        raise typer.BadParameter(
-            "give the number of latents, for instance --latents 3, select it with --latents auto, "
-            "or give a Q-matrix with --q",
-            param_hint="--latents",
-        )
+        ways = "give their number (--latents 3), select it (--latents auto), or give Q with --q"
+        raise typer.BadParameter(ways, param_hint="--latents")
     for note in source.notes:
         say(note)
     if source.ids is not None and id_column is not None:
@@ -208,14 +176,9 @@ def fit(
     if out is None:
         say("\nno results were written; add --out FOLDER to write them")
         return
+    about: dict[str, Any] = {"sample_weight": source.weights, "title": source.title}
     content = assemble_report(
-        result,
-        values,
-        sample_weight=source.weights,
-        statistics=statistics,
-        title=source.title,
-        warnings=issued,
-        render=render,
+        result, values, statistics=statistics, warnings=issued, render=render, **about
     )
     for misfit in content.misfits:
         show_warning(misfit)
@@ -231,21 +194,17 @@ def _number_or_text(text: str) -> float | str:
 
 
 def _check_output(out: Path, inputs: Sequence[Path]) -> None:
-    """Check that results can be written into a folder that holds no table.
-
-    A q.csv among the results would be read as the given Q-matrix of that table.
-    """
+    """Check that results can be written into a folder that holds no table."""
     from hidag.data.readers import find_part
 
     table = find_part(out, "responses") if out.is_dir() else None
     if table is not None:
-        raise FileError(
-            "output-folder-has-table",
+        template = (
             "the results must not be written into {out}, which holds the table {table}, because "
-            "their q.csv would be read there as a given Q-matrix",
-            {"out": out, "table": table.name},
-            advice="choose another folder with --out",
+            "their q.csv would be read there as a given Q-matrix"
         )
+        advice, params = "choose another folder with --out", {"out": out, "table": table.name}
+        raise FileError("output-folder-has-table", template, params, advice=advice)
     check_folder(out, FIT_FILES, inputs, sign=FIT_SIGN)
 
 
@@ -287,9 +246,8 @@ def _read_json(path: Path) -> Any:
     except json.JSONDecodeError as error:
         template = "{path} is not JSON ({reason}); expected for instance {example}"
         example = '{"required": [["Z1", "Z2"]], "tiers": [["Z1"], ["Z2", "Z3"]]}'
-        raise FileError(
-            "invalid-json", template, path=path, reason=error, example=example
-        ) from error
+        params = {"path": path, "reason": error, "example": example}
+        raise FileError("invalid-json", template, params) from error
     except (OSError, UnicodeDecodeError) as error:
         template = "cannot read the knowledge in {path}: {reason}"
         reason = getattr(error, "strerror", None) or error
@@ -310,13 +268,10 @@ def fit_source(
             n_latents, family=source.family, q_matrix=source.q, observer=observer, **settings
         ).fit(source.table, sample_weight=source.weights)
     result = model.result_
-    booleans = boolean_columns(source.table)
-    reasons = (
-        f"{reason}, read from words such as yes and no"
-        if name in booleans and reason != GIVEN_FAMILY
-        else reason
-        for name, reason in zip(result.item_names, result.family_reasons, strict=True)
-    )
+    reasons, booleans = list(result.family_reasons), boolean_columns(source.table)
+    for j, name in enumerate(result.item_names):
+        if name in booleans and reasons[j] != GIVEN_FAMILY:
+            reasons[j] += ", read from words such as yes and no"
     result = replace(result, family_reasons=tuple(reasons))
     return result, read_table(source.table).values, issued
 

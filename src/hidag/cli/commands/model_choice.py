@@ -14,7 +14,7 @@ from hidag.cli import options as opt
 from hidag.cli.console import collected_warnings, progress_bar, say, say_columns, show_warning
 from hidag.cli.folders import Writer, check_folder, fill_folder
 from hidag.cli.messages import render
-from hidag.cli.options import ITEMS, option
+from hidag.cli.options import item_option, option
 from hidag.exceptions import FileError
 from hidag.formatting import plural
 
@@ -30,19 +30,11 @@ _BETWEEN_FAMILIES = re.compile(r",(?![^()]*\))")
 SELECT_FILES = ("selection.csv", "selection.png", "selection.svg", "selection.json")
 #: Printed columns with their headings and decimals.
 _PRINTED = {
-    "latents": ("latents", 0),
-    "eigenvalue": ("eigenvalue", 2),
-    "noise": ("noise", 2),
-    "gap": ("gap", 2),
-    "factor_bic": ("factor BIC", 1),
-    "penalty_strength": ("penalty", 2),
-    "log_likelihood": ("log-lik.", 1),
-    "parameters": ("param.", 0),
-    "bic": ("BIC", 1),
-    "ebic": ("EBIC", 1),
-    "held_out": ("held-out", 4),
-    "held_out_error": ("s.e. of diff.", 4),
-}
+    "latents": ("latents", 0), "eigenvalue": ("eigenvalue", 2), "noise": ("noise", 2),
+    "gap": ("gap", 2), "factor_bic": ("factor BIC", 1), "penalty_strength": ("penalty", 2),
+    "log_likelihood": ("log-lik.", 1), "parameters": ("param.", 0), "bic": ("BIC", 1),
+    "ebic": ("EBIC", 1), "held_out": ("held-out", 4), "held_out_error": ("s.e. of diff.", 4),
+}  # fmt: skip
 
 
 @app.command(
@@ -69,10 +61,9 @@ def select(
     drop: opt.DroppedColumns = None,
     words: opt.Words = None,
     types: opt.Types = None,
-    family: list[str] | None = option(
+    family: list[str] | None = item_option(
         None,
         "Type of all items, or ITEM=TYPE, as in `hidag fit`; may be given several times.",
-        panel=ITEMS,
         shown="auto",
     ),
     fits: str = option(
@@ -80,9 +71,7 @@ def select(
     ),
     folds: int = option(3, "Folds of the cross-validation; 0 omits it."),
     penalty_strengths: str | None = option(
-        None,
-        "Penalty strengths to compare, separated by commas; auto selects one by itself.",
-        shown="auto",
+        None, "Penalty strengths to compare, separated by commas; auto selects one.", shown="auto"
     ),
     out: Path | None = option(None, "Folder for the table and the figure."),
     seed: opt.Seed = 0,
@@ -138,13 +127,10 @@ def _selection_files(selection: Selection, *, plots: bool) -> dict[str, Writer]:
 
     rows = [["" if v is None else v for v in row.values()] for row in selection.rows()]
     text = json.dumps(selection.to_dict(), indent=1) + "\n"
-    figures: dict[str, Writer] = {
-        "selection.png": partial(write_figure, ending="png"),
-        "selection.svg": partial(write_figure, ending="svg"),
-    }
+    endings: tuple[Format, ...] = ("png", "svg") if plots else ()
     return {
         "selection.csv": csv_writer(COLUMNS, rows),
-        **(figures if plots else {}),
+        **{f"selection.{ending}": partial(write_figure, ending=ending) for ending in endings},
         "selection.json": lambda path: path.write_text(text, "utf-8"),
     }
 
@@ -198,12 +184,8 @@ def check(
     level_numbers = opt.parse_levels(levels)
     file = find_part(q, "q") if q.is_dir() else check_file_exists(q)
     if file is None:
-        raise FileError(
-            "no-q-matrix",
-            "the folder {folder} holds no q.csv",
-            advice="name the file with the Q-matrix",
-            folder=q,
-        )
+        template, advice = "the folder {folder} holds no q.csv", "name the file with the Q-matrix"
+        raise FileError("no-q-matrix", template, advice=advice, folder=q)
     matrix = read_q(file)
     certificate = check_identifiability(
         matrix, effects=effects, levels=level_numbers, families=_read_families(families, matrix)
@@ -243,7 +225,7 @@ def validate_q(
     drop: opt.DroppedColumns = None,
     words: opt.Words = None,
     types: opt.Types = None,
-    family: list[str] | None = option(None, "As in `hidag fit`.", panel=ITEMS, shown="auto"),
+    family: list[str] | None = item_option(None, "As in `hidag fit`.", shown="auto"),
     levels: str = option("2", "Levels per latent, as in `hidag fit`."),
     effects: str = option("main", "How the latents of an item combine, as in `hidag fit`."),
     resamples: int = option(0, "Bootstrap samples on which uncertain entries are tested.", least=0),
@@ -260,39 +242,25 @@ def validate_q(
     from hidag.estimator import DCRL
 
     check_file(out, [table, q, types])
-    settings: dict[str, Any] = {
-        "levels": opt.parse_levels(levels),
-        "effects": opt.parse_effects(effects),
-        "random_state": seed,
-    }
+    settings = {"levels": opt.parse_levels(levels), "effects": opt.parse_effects(effects)}
     reading = ReadOptions(id_column, weights, missing or (), drop or (), words or ())
     source = read_source(table, types, q, family=family, optional_q=False, reading=reading)
     if source.q is None:
-        raise FileError(
-            "no-q-matrix",
-            "there is no Q-matrix to validate",
-            advice="give one with --q, or give a folder that holds q.csv",
-        )
+        advice = "give one with --q, or give a folder that holds q.csv"
+        raise FileError("no-q-matrix", "there is no Q-matrix to validate", advice=advice)
     if not json_:
         for note in source.notes:
             say(note)
     with collected_warnings() as issued, progress_bar() as observer:
-        settings |= {"family": source.family, "observer": observer}
-        model = DCRL(int(source.q.num_columns - 1), **settings)
+        data: dict[str, Any] = {"family": source.family, "observer": observer}
+        model = DCRL(source.q.num_columns - 1, random_state=seed, **settings, **data)
         free = None
         if estimate:
             fitted = DCRL(**model.get_params()).fit(source.table, sample_weight=source.weights)
             free = fitted.result_
-        found = validate(
-            model,
-            source.table,
-            source.q,
-            estimated=free,
-            sample_weight=source.weights,
-            n_resamples=resamples,
-            max_changes=changes,
-            random_state=seed,
-        )
+        how = {"n_resamples": resamples, "max_changes": changes, "random_state": seed}
+        weighted: dict[str, Any] = {"estimated": free, "sample_weight": source.weights}
+        found = validate(model, source.table, source.q, **weighted, **how)
     for warning in issued:
         show_warning(warning)
     present_table(found.entries, out, found.to_rows() if json_ else found.summary())

@@ -24,13 +24,11 @@ app = typer.Typer()
 
 #: Optional packages that `hidag info` lists.
 _EXTRAS = ("pyarrow", "matplotlib", "jinja2", "typer", "rich")
-DataTable = Annotated[
-    Path,
-    typer.Argument(
-        help="The table of the fit, or another one with its columns: CSV, TSV or Parquet, or a "
-        "folder with responses.csv."
-    ),
-]
+_TABLE = (
+    "The table of the fit, or another one with its columns: CSV, TSV or Parquet, or a folder with "
+    "responses.csv."
+)
+DataTable = Annotated[Path, typer.Argument(help=_TABLE)]
 
 
 @app.command(epilog="Example: `hidag report fit --out report.html`")
@@ -105,8 +103,7 @@ def errors(
     table: DataTable,
     kind: str | None = option(
         None,
-        "louis (observed information), sandwich (robust, for weights and misspecified models) or "
-        "scores (fastest).",
+        "louis (observed information), sandwich (robust to misspecification), scores (fastest).",
         shown="louis, with --weights sandwich",
     ),
     weights: opt.WeightsColumn = None,
@@ -128,9 +125,8 @@ def errors(
     check_file(out, [result, table])
     check_file(patterns, [result, table])
     if out is not None and patterns is not None and out.resolve() == patterns.resolve():
-        raise SettingError(
-            "same-file", "--out and --patterns both name {path}; they need two files", path=out
-        )
+        template = "--out and --patterns both name {path}; they need two files"
+        raise SettingError("same-file", template, path=out)
     fitted = load_result(result)
     rows, others = read_items(fitted, table, [weights], missing)
     counts = read_weights(others, weights, rows)
@@ -151,9 +147,7 @@ def goodness(
     tables: int = option(100, "Data sets simulated for the predictive checks."),
     seed: opt.Seed = 0,
     out: Path | None = option(
-        None,
-        "Folder for pairs.csv, items.csv, checks.csv and persons.csv, as far as they can be "
-        "computed.",
+        None, "Folder for pairs.csv, items.csv, checks.csv and persons.csv, if computable."
     ),
     ids: opt.IdAgain = None,
     weights: opt.WeightsColumn = None,
@@ -239,18 +233,13 @@ def bootstrap(
     resamples: int = option(100, "Number of bootstrap samples.", "--resamples", "-r"),
     kind: str = option(
         "nonparametric",
-        "nonparametric (rows drawn with replacement) or parametric (rows simulated from the fit, "
-        "assuming that the model is correct).",
+        "nonparametric (rows redrawn) or parametric (simulated, if the model is correct).",
     ),
     start: str = option(
-        "full",
-        "full (starts as in the fit) or fitted (start from the estimate: faster, but misses other "
-        "optima).",
+        "full", "full (as in the fit) or fitted (from the estimate: faster, misses other optima)."
     ),
     weights: str | None = option(
-        None,
-        "Column of row weights, as in `hidag fit`; they are resampled with their rows.",
-        shown="equal weights",
+        None, "Column of row weights, resampled with their rows.", shown="equal weights"
     ),
     missing: opt.MissingAgain = None,
     jobs: int = option(-1, "Processes; -1: all processors."),
@@ -267,18 +256,16 @@ def bootstrap(
     folder = result if result.is_dir() else result.parent
     rows, others = read_items(fitted, table, [weights], missing)
     check_folder(folder, BOOTSTRAP_FILES, files_read(table), sign=BOOTSTRAP_FILES[-1])
+    how: dict[str, Any] = {"kind": kind, "start": start, "n_jobs": jobs, "random_state": seed}
     with collected_warnings(), counting_bar() as draw:
         found = resample(
             fitted,
             rows,
             n_resamples=resamples,
-            kind=kind,
-            start=start,
             sample_weight=read_weights(others, weights, rows),
-            n_jobs=jobs,
-            random_state=seed,
             observer=draw and (lambda step: draw("refits", step.n_done, step.n_resamples)),
             folder=folder / RESAMPLES,
+            **how,
         )
     files = _bootstrap_files(fitted, found)
     previous = _count_refits(folder)

@@ -30,8 +30,7 @@ app = typer.Typer()
 #: truth.json is written last and marks a complete folder. It has the Q-matrix: a fit would read a
 #: q.csv as given.
 SIMULATION_FILES = ("responses.csv", "types.csv", "truth.json")
-N_ROWS = 1500
-MISSING = 0.04
+N_ROWS, MISSING = 1500, 0.04
 SKILLS = ("Reading", "Arithmetic", "Word problems", "Fluency")
 #: Two causes of one skill, which has an effect itself: all directions are identified.
 PARENTS = ((), (), (0, 1), (2,))
@@ -54,15 +53,11 @@ def simulate(
         "Chain-5", "Chain-5, Tree-5, Model-5, Chain-10, Tree-10, Model-7, Model-8 or Model-13."
     ),
     q: str = option("Q1", "Q-matrix: Q1 or Q2.", "--q"),
-    family: str = option(
-        "gaussian", "bernoulli, poisson, poisson-identity, gaussian or lognormal."
-    ),
+    family: str = option("gaussian", "bernoulli, poisson, poisson-identity, gaussian, lognormal."),
     design: str = option("research-code", "text (as printed) or research-code (as run)."),
     rows: int = option(3000, "Number of rows.", "--rows", "-n", least=1),
     levels: str = option(
-        "2",
-        "Levels per latent: one number for all, or one per latent (2,3,2,2,2). The paper has "
-        "binary latents only; the tables for more levels are hidag's own.",
+        "2", "Levels per latent, 2 in the paper: one number for all, or one per latent (2,3,2,2,2)."
     ),
     missing: float = option(0.0, "Share of missing cells."),
     seed: int = option(0, "The same seed gives the same data.", least=0),
@@ -84,19 +79,13 @@ def simulate(
     fill_folder(out, files, SIMULATION_FILES)
     numbers = truth.law.space.levels
     shown = str(numbers[0]) if len(set(numbers)) == 1 else ",".join(map(str, numbers))
-    binary = set(numbers) == {2}
-    say(
-        f"{plural(rows, 'row')}, {plural(truth.n_items, 'item')}, "
-        f"{plural(truth.n_latents, 'latent')} of {model}, {q}, {family}"
-        + ("" if binary else f", levels {shown}")
-    )
+    more, typed = ("", "") if set(numbers) == {2} else (f", levels {shown}", f" --levels {shown}")
+    sizes = f"{plural(truth.n_items, 'item')}, {plural(truth.n_latents, 'latent')}"
+    say(f"{plural(rows, 'row')}, {sizes} of {model}, {q}, {family}{more}")
     say(f"true graph: {', '.join(format_edges(truth.cpdag)) or 'no edges'}")
     say(f"wrote {', '.join(SIMULATION_FILES)} into {out}")
-    more = "" if binary else f" --levels {shown}"
-    say(
-        f"next: hidag fit {out} --latents {truth.n_latents}{more} --out fit && hidag evaluate fit "
-        f"{out}"
-    )
+    command = f"hidag fit {out} --latents {truth.n_latents}{typed} --out fit"
+    say(f"next: {command} && hidag evaluate fit {out}")
 
 
 def simulation_files(data: Simulation) -> dict[str, Writer]:
@@ -145,15 +134,12 @@ def _order_items(result: FitResult, truth: Truth) -> FitResult:
     index = {name: j for j, name in enumerate(result.item_names)}
     absent = [name for name in truth.item_names if name not in index]
     if absent or len(index) != truth.n_items:
-        raise DataError(
-            "different-items",
-            "the fit and the truth must have the same items, but the fit has {n_fit} and the truth "
-            "{n_truth}" + ("; the fit lacks {absent!r} ({n_absent} items)" if absent else ""),
-            n_fit=len(index),
-            n_truth=truth.n_items,
-            absent=absent[0] if absent else None,
-            n_absent=len(absent),
-        )
+        lacking = "; the fit lacks {absent!r} ({n_absent} items)" if absent else ""
+        sizes = "but the fit has {n_fit} and the truth {n_truth}"
+        template = f"the fit and the truth must have the same items, {sizes}{lacking}"
+        counts = {"n_fit": len(index), "n_truth": truth.n_items, "n_absent": len(absent)}
+        first = absent[0] if absent else None
+        raise DataError("different-items", template, counts, absent=first)
     order = np.array([index[name] for name in truth.item_names], dtype=np.intp)
     # A nominal item has several rows of coefficients.
     rows = np.concatenate([np.flatnonzero(result.responses.item == j) for j in order])
@@ -175,9 +161,7 @@ def demo(
         help="seesaw: latent causes of images. assessment: skills behind the answers, counts and "
         "response times of a test.",
     ),
-    out: Path | None = option(
-        None, "Folder for results and figures.", shown="demo or demo-assessment"
-    ),
+    out: Path | None = option(None, "Folder for the results.", shown="demo or demo-assessment"),
     seed: int = option(1, "The same seed gives the same demo.", least=0),
 ) -> None:
     """Simulate data, fit them, and compare the estimate with the truth."""
@@ -187,12 +171,8 @@ def demo(
     for point in entry_points(group="hidag.functions", name="demo_seesaw"):
         point.load()(out or Path("demo"), seed=seed)
         return
-    raise HidagError(
-        "missing-entry-point",
-        "no installed package offers {name!r}",
-        advice="install hidag again",
-        name="demo_seesaw",
-    )
+    template, advice = "no installed package offers {name!r}", "install hidag again"
+    raise HidagError("missing-entry-point", template, advice=advice, name="demo_seesaw")
 
 
 def run_assessment(out: Path, seed: int) -> None:
@@ -230,9 +210,8 @@ def run_assessment(out: Path, seed: int) -> None:
     evaluation = evaluate(result, truth)
     graph = result.graph.permute(evaluation.permutation).rename(truth.latent_names)
     _say_comparison(result, truth, evaluation, graph)
-    content = assemble_report(
-        result, values, title="A small assessment", warnings=issued, render=render
-    )
+    title = "A small assessment"
+    content = assemble_report(result, values, title=title, warnings=issued, render=render)
     written = fit_files(result, values, replace(content, command=typed_command()))
     figures = _comparison_figures(result, truth, evaluation, graph)
     fill_folder(out, {**figures, **written}, (*FIT_FILES, *COMPARISONS))
@@ -265,20 +244,12 @@ def assessment() -> Truth:
         ("points_essay", "poisson", 0.3, {0: 0.9, 3: 0.7}),
         ("seconds_test", "lognormal", 4.2, {1: -0.5, 3: -0.6}),
     ]
-    loadings = np.zeros((len(items), len(SKILLS)))
-    for j, (_, _, _, slopes) in enumerate(items):
-        for k, slope in slopes.items():
-            loadings[j, k] = slope
-    return Truth(
-        (loadings != 0).astype(np.int8),
-        np.array([item[2] for item in items]),
-        loadings,
-        np.full(len(items), 0.16),
-        tuple(item[1] for item in items),
-        NetworkLaw(StateSpace.binary(len(SKILLS)), PARENTS, tables),
-        item_names=tuple(item[0] for item in items),
-        latent_names=SKILLS,
-    )
+    names, families, intercepts, slopes = zip(*items, strict=True)
+    loadings = np.array([[one.get(k, 0.0) for k in range(len(SKILLS))] for one in slopes])
+    law = NetworkLaw(StateSpace.binary(len(SKILLS)), PARENTS, tables)
+    dispersion = np.full(len(items), 0.16)
+    q, labels = (loadings != 0).astype(np.int8), {"item_names": names, "latent_names": SKILLS}
+    return Truth(q, np.array(intercepts), loadings, dispersion, families, law, **labels)
 
 
 def _say_comparison(result: FitResult, truth: Truth, evaluation: Evaluation, graph: CPDAG) -> None:
@@ -320,14 +291,9 @@ def _comparison_figures(
     signs = np.where(evaluation.flips, -1.0, 1.0)
     loadings = result.parameters.reordered(latents=order).loadings * signs
     names: dict[str, Any] = {"item_names": truth.item_names, "latent_names": truth.latent_names}
-    return {
-        COMPARISONS[0]: png_writer(
-            lambda ax: plot_graph(graph, ax, truth=truth.cpdag),
-            size_of_graph(graph, truth=truth.cpdag),
-            fill=True,
-        ),
-        COMPARISONS[1]: png_writer(
-            lambda ax: plot_q(loadings, ax, truth=truth.q_matrix, **names),
-            size_of_q(*loadings.shape),
-        ),
-    }
+    size, q_size = size_of_graph(graph, truth=truth.cpdag), size_of_q(*loadings.shape)
+    draw = (
+        png_writer(lambda ax: plot_graph(graph, ax, truth=truth.cpdag), size, fill=True),
+        png_writer(lambda ax: plot_q(loadings, ax, truth=truth.q_matrix, **names), q_size),
+    )
+    return dict(zip(COMPARISONS, draw, strict=True))

@@ -40,22 +40,13 @@ _Row = dict[str, Any]
 def whatif(
     result: FitFile,
     do: list[str] | None = option(
-        None,
-        "Intervention on a latent: Z1=1; may be given several times, or several separated by "
-        "commas.",
-        "--do",
+        None, "Intervention on a latent: Z1=1; several separated by commas, or given again.", "--do"
     ),
     given: list[str] | None = option(
-        None,
-        "Condition on a latent or an item: Z2=0. With --do the condition holds after the "
-        "intervention.",
+        None, "Condition on a latent or an item: Z2=0; with --do it holds after the intervention."
     ),
-    effects: bool = option(
-        False, "Print the average causal effects of all latents instead.", "--effects"
-    ),
-    draws: int = option(
-        200, "Draws for the intervals of --effects; 0 omits the intervals.", least=0
-    ),
+    effects: bool = option(False, "Print the average effects of all latents.", "--effects"),
+    draws: int = option(200, "Draws for the intervals of --effects; 0 omits them.", least=0),
     out: NumbersFile = None,
     json_: Json = False,
 ) -> None:
@@ -63,16 +54,12 @@ def whatif(
     from hidag.cli.output_files import check_file, load_result
 
     if not do and not given and not effects:
-        raise SettingError(
-            "no-question",
-            "there is no intervention and no condition",
-            advice="use --do Z1=1, --given Z2=0, or --effects for all average effects",
-        )
+        advice = "use --do Z1=1, --given Z2=0, or --effects for all average effects"
+        template = "there is no intervention and no condition"
+        raise SettingError("no-question", template, advice=advice)
     if effects and (do or given):
-        raise SettingError(
-            "conflicting-options",
-            "--effects computes all average effects and takes neither --do nor --given",
-        )
+        template = "--effects computes all average effects and takes neither --do nor --given"
+        raise SettingError("conflicting-options", template)
     check_file(out, [result])
     fitted = load_result(result)
     if effects:
@@ -108,10 +95,8 @@ def _run_question(
         if answer.do:
             _say_changes(chosen, f"{kind}s", tuple(answer.do), spreads)
         elif chosen:
-            lines = [
-                [f"  {name}", row["what"], format_number(row["before"])]
-                for name, row in _named(chosen, "name")
-            ]
+            named = _named(chosen, "name")
+            lines = [[f"  {n}", row["what"], format_number(row["before"])] for n, row in named]
             _say_table([f"{kind}s", "", "expected"], lines, len(chosen), right=(2,))
         else:
             say(f"\n{kind}s: nothing changes")
@@ -245,9 +230,8 @@ def _run_effects(fitted: FitResult, draws: int, out: Path | None, *, as_json: bo
     from hidag.inference.asymptotic_draws import try_draw_asymptotic
 
     advice = Advice("bootstrap-intervals", "hidag bootstrap computes bootstrap intervals")
-    replicates, obstacle = (
-        try_draw_asymptotic(fitted, draws, advice=advice) if draws else (None, None)
-    )
+    drawn = try_draw_asymptotic(fitted, draws, advice=advice) if draws else (None, None)
+    replicates, obstacle = drawn
     found = average_effects(fitted, replicates=replicates, fix_graph=True)
     rows, has_intervals = found.rows(), found.lower is not None
     names = ["cause", "effect", "kind", "low", "high"]
@@ -265,10 +249,8 @@ def _run_effects(fitted: FitResult, draws: int, out: Path | None, *, as_json: bo
         return
     say("average causal effects of raising a latent from its lowest to its highest level")
     if has_intervals:
-        say(
-            f"in brackets {found.level:.0%} intervals, conditional on the graph and Q (hidag "
-            "bootstrap includes their uncertainty)"
-        )
+        scope = "conditional on the graph and Q (hidag bootstrap includes their uncertainty)"
+        say(f"in brackets {found.level:.0%} intervals, {scope}")
     elif obstacle is not None:
         say(f"no intervals: {obstacle}")
     note = found.interval_note() if some_missing else None
@@ -285,12 +267,8 @@ def _say_effects(rows: list[_Row], sizes: Sequence[float]) -> None:
     order = sorted(range(len(rows)), key=lambda r: -sizes[r])
     for kind in ("latent", "item"):
         chosen = [rows[r] for r in order if rows[r]["kind"] == kind and sizes[r] > _NO_CHANGE]
-        lines = [
-            [f"  {cause}", "->", effect, *_format_effect(row)]
-            for (cause, row), (effect, _) in zip(
-                _named(chosen, "cause"), _named(chosen, "effect"), strict=True
-            )
-        ]
+        ends = zip(_named(chosen, "cause"), _named(chosen, "effect"), strict=True)
+        lines = [[f"  {a}", "->", b, *_format_effect(row)] for (a, row), (b, _) in ends]
         _say_table([f"on {kind}s", "", "", "effect", ""], lines, len(chosen))
         if not chosen:
             say("  none")
@@ -320,10 +298,7 @@ def _write(path: Path | None, names: list[str], rows: list[_Row]) -> None:
 def export(
     result: FitFile,
     kind: str = option(
-        "bif",
-        "bif (pgmpy, bnlearn), dot (Graphviz) or gml with conditional tables; dowhy (the graph for "
-        "its CausalModel).",
-        "--format",
+        "bif", "bif (pgmpy, bnlearn), dot (Graphviz) or gml with tables; dowhy (graph).", "--format"
     ),
     out: Path | None = option(None, "File to write.", shown="the terminal"),
     items: bool = option(False, "Include the items, not the latents alone.", "--items"),
@@ -358,12 +333,10 @@ def _describe_losses(fitted: FitResult, kind: str, *, items: bool) -> list[str]:
     if n_open:
         member = f"one of {fitted.graph.n_members():,} equivalent graphs"
         edges = "1 edge has" if n_open == 1 else f"{n_open} edges have"
-        out.append(
-            f"{edges} no direction because the data do not identify it; the tables refer to "
-            f"{member}"
-            if kind == "dot"
-            else f"{edges} a direction in this file that the data do not identify: it is {member}"
-        )
+        what = "a direction in this file that the data do not identify: it is"
+        if kind == "dot":
+            what = "no direction because the data do not identify it; the tables refer to"
+        out.append(f"{edges} {what} {member}")
     omitted = items_without_table(fitted) if items and kind != "dowhy" else ()
     if omitted:
         out.append(
