@@ -216,7 +216,8 @@ def read_source(
     items = tuple(found.table.column_names)
     set_message_context(items=items)
     if not items:
-        template = "{path} must have items, but all {n} of its columns are left out"
+        rule = "{path} must have columns that are items"
+        template = rule + ", but all {n} of its columns are left out"
         advice = "name fewer columns with --drop, --id and --weights"
         raise DataError("no-items-left", template, advice=advice, path=path, n=len(leave_out))
     weights = read_weights(columns, options.weights_column, found.table)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from hidag.causal.causal_effects import AverageEffects
 
-
 #: Ranges and effects below this are not drawn as a range or a number.
 _NEGLIGIBLE = 5e-3
 #: Numbers are written for at most this many latents.
@@ -40,11 +39,6 @@ def plot_effects(effects: AverageEffects, ax: Axes | None = None) -> Axes:
     The colour is the effect. Where undirected edges leave a range of effects, the colour is its
     midpoint, the cell is hatched, and the range is written if space permits. A dot marks effects
     whose range, or confidence interval if there is one, excludes zero.
-
-    Parameters
-    ----------
-    effects : AverageEffects
-    ax : matplotlib Axes, optional
     """
     k = effects.n_latents
     low, high = effects.low[:, :k], effects.high[:, :k]
@@ -100,15 +94,9 @@ def plot_images(
     row_names: Sequence[str],
     column_names: Sequence[str],
 ) -> list[Axes]:
-    """Draw images in rows and columns, and return their axes.
+    """Draw images in rows and columns of an empty figure, and return their axes.
 
-    Parameters
-    ----------
-    figure : empty matplotlib Figure
-    rows : sequence of sequences of ndarray
-        Colours from 0 to 255, shape (h, w, 3), or gray values from 0 to 1, shape (h, w).
-    row_names, column_names : sequence of str
-        Left of each row and above each column.
+    Images are colours from 0 to 255, shape (h, w, 3), or gray values from 0 to 1, shape (h, w).
     """
     figure.set_layout_engine("constrained", w_pad=0.04, h_pad=0.04, wspace=0.02, hspace=0.02)
     panels = figure.subplots(len(rows), len(column_names), squeeze=False)
@@ -127,22 +115,12 @@ def plot_effect_maps(
 ) -> list[Axes]:
     """Draw each latent's main effect on binary pixels, logistic(loading), and return the axes.
 
-    Mid-gray means no effect; white raises the probability of a 1, black lowers it.
-
-    Parameters
-    ----------
-    figure : empty matplotlib Figure
-    maps : ndarray, shape (K, h, w)
-        Probabilities.
-    names : sequence of str, length K
-        Titles; may have several lines.
+    Maps have shape (K, h, w), and titles may have several lines. Mid-gray means no effect; white
+    raises the probability of a 1, black lowers it.
     """
     if maps.ndim != 3 or len(maps) != len(names):
-        raise DataError(
-            "array-shape",
-            "maps must have shape (K, h, w) with K={k}, got {shape}",
-            {"k": len(names), "shape": maps.shape},
-        )
+        template = "maps must have shape (K, h, w) with K={k}, got {shape}"
+        raise DataError("array-shape", template, k=len(names), shape=maps.shape)
     figure.set_layout_engine("constrained", w_pad=0.05)
     panels = figure.subplots(1, len(maps), squeeze=False)[0]
     for ax, image, name in zip(panels, maps, names, strict=True):

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from hidag.structure.graphs import CPDAG, DAG
 
-
 Size = tuple[float, float]
 Format = Literal["png", "svg"]
 
@@ -105,15 +104,9 @@ def render_figure(
     file_format: Format = "png",
     dots_per_inch: int = 140,
 ) -> bytes:
-    """Return a figure as bytes, reproducibly; pyplot is not involved.
+    """Return a figure, drawn by a function of the empty one, as bytes, reproducibly.
 
-    Parameters
-    ----------
-    draw : function of an empty figure
-    size : (float, float), in inches
-    file_format : {"png", "svg"}
-    dots_per_inch : int
-        Resolution of PNG files and of raster images inside SVG files.
+    The size is in inches; the resolution is that of PNG files and of raster images in SVG files.
     """
     require_matplotlib()
     from matplotlib import rc_context
@@ -128,15 +121,13 @@ def render_figure(
         figure = Figure(figsize=size)
         FigureCanvasAgg(figure)
         draw(figure)
-        figure.savefig(
-            stream,
-            format=file_format,
-            dpi=dots_per_inch,
-            facecolor=style.PAPER,
-            bbox_inches="tight",
-            pad_inches=0.12,
-            metadata={"Date": None} if file_format == "svg" else None,
-        )
+        about = {"Date": None} if file_format == "svg" else None
+        frame: dict[str, Any] = {
+            "facecolor": style.PAPER,
+            "bbox_inches": "tight",
+            "pad_inches": 0.12,
+        }
+        figure.savefig(stream, format=file_format, dpi=dots_per_inch, metadata=about, **frame)
     return stream.getvalue()
 
 
@@ -234,10 +225,8 @@ def label_rows(ax: Axes, names: Sequence[str], kind: str) -> None:
     ax.set_yticks(rows)
     ax.set_yticklabels([style.display_name(names[r]) for r in rows], **style.text_options(size))
     if step > 1:
-        ax.set_ylabel(
-            f"{len(names):,} {kind}, one in {step} labelled",
-            **style.text_options(size, color=style.FAINT),
-        )
+        options = style.text_options(size, color=style.FAINT)
+        ax.set_ylabel(f"{len(names):,} {kind}, one in {step} labelled", **options)
 
 
 def blue_shades(count: int) -> list[str]:

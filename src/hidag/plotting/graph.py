@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from hidag.inference.bootstrap_result import BootstrapResult
 
-
 Edge = tuple[int, int]
 Pairs = Mapping[Any, float]
 
@@ -105,12 +104,10 @@ def plot_graph(
     title : str, optional
     """
     if support is not None and truth is not None:
-        raise GraphError(
-            "exclusive-options",
-            "{first} and {second} cannot be drawn in the same graph, both use dashes",
-            {"first": Setting("truth"), "second": Setting("support")},
-            advice=Advice("omit-option", "omit one of them"),
-        )
+        template = "{first} and {second} cannot be drawn in the same graph, both use dashes"
+        params = {"first": Setting("truth"), "second": Setting("support")}
+        advice = Advice("omit-option", "omit one of them")
+        raise GraphError("exclusive-options", template, params, advice=advice)
     edges = _drawn_edges(graph, truth)
     widths = {} if strength is None else _edge_values(strength, edges, graph.names, "strength")
     largest = max(widths.values(), default=0.0) or 1.0
@@ -155,14 +152,10 @@ def _edge_values(
         keys: tuple[Any, ...] = ((a, b), (b, a), (i, j), (j, i), frozenset((a, b)))
         value = next((pairs[key] for key in keys if key in pairs), None)
         if value is None or not (np.isfinite(value) and value >= 0):
-            raise DataError(
-                "edge-value",
-                "{what} must have a number >= 0 for each edge, but {first} - {second} has {value}",
-                what=Setting(what),
-                first=a,
-                second=b,
-                value="none" if value is None else f"{value:g}",
-            )
+            rule = "{what} must have a number >= 0 for each edge"
+            shown = "none" if value is None else f"{value:g}"
+            params = {"what": Setting(what), "first": a, "second": b, "value": shown}
+            raise DataError("edge-value", rule + ", but {first} - {second} has {value}", params)
         values[(i, j)] = float(value)
     return values
 
@@ -237,9 +230,8 @@ def _add_look_legend(ax: Axes, present: Sequence[_Look]) -> None:
         if look in present
     ]
     if handles:
-        frame.add_legend(
-            ax, handles=handles, loc="lower center", ncols=len(handles), handlelength=2.8
-        )
+        shape: dict[str, Any] = {"ncols": len(handles), "handlelength": 2.8}
+        frame.add_legend(ax, handles=handles, loc="lower center", **shape)
 
 
 def _box_sizes(names: tuple[str, ...], degrees: NDArray[np.int_]) -> NDArray[np.float64]:
@@ -288,11 +280,9 @@ def _aligned_adjacency(graph: CPDAG | DAG, truth: CPDAG | DAG) -> NDArray[np.int
         order = [same.names.index(name) for name in graph.names]
         return np.asarray(same.adjacency[np.ix_(order, order)])
     if same.n_variables != graph.n_variables:
-        raise GraphError(
-            "graph-size",
-            "the truth must have the same variables as the graph, but it has {n_true} and the "
-            "graph has {n}",
-            {"n_true": same.n_variables, "n": graph.n_variables},
-            advice=Advice("match-latents", "match the latents first"),
-        )
+        rule = "the truth must have the same variables as the graph"
+        template = rule + ", but it has {n_true} and the graph has {n}"
+        params = {"n_true": same.n_variables, "n": graph.n_variables}
+        advice = Advice("match-latents", "match the latents first")
+        raise GraphError("graph-size", template, params, advice=advice)
     return np.asarray(same.adjacency)

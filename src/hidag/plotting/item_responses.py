@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from hidag.results import FitResult
 
-
 #: Items whose parents have more joint states are not drawn.
 MOST_STATES = 64
 #: More items are sorted by their parents.
@@ -51,14 +50,8 @@ def plot_item_response(result: FitResult, item: str | int, ax: Axes | None = Non
     """Draw the expected response of an item in each joint state of its parents; return the axes.
 
     Means are drawn as points; probabilities of ordinal and nominal categories as stacked bars.
-    States that a hierarchy excludes are omitted, and the axis label gives their number.
-
-    Parameters
-    ----------
-    result : FitResult
-    item : str or int
-        Name or index.
-    ax : matplotlib Axes, optional
+    States that a hierarchy excludes are omitted, and the axis label gives their number. The item is
+    given by its name or index.
     """
     j = _item_index(result, item)
     outcomes = tabulate_outcomes(result, [j])
@@ -66,15 +59,10 @@ def plot_item_response(result: FitResult, item: str | int, ax: Axes | None = Non
     possible = _possible_states(result, latents)
     states = np.array(list(np.ndindex(*shape)), dtype=np.int64)[possible]
     if len(states) > MOST_STATES:
-        raise DataError(
-            "too-many-states",
-            "{item} has {n_latents} parents with {n_states} joint states; at most {most} can be "
-            "drawn",
-            item=result.item_names[j],
-            n_latents=len(latents),
-            n_states=len(states),
-            most=MOST_STATES,
-        )
+        sizes = {"n_latents": len(latents), "n_states": len(states), "most": MOST_STATES}
+        parents = "{item} has {n_latents} parents with {n_states} joint states"
+        template = parents + "; at most {most} can be drawn"
+        raise DataError("too-many-states", template, sizes, item=result.item_names[j])
     ax = ax or frame.new_axes(size_of_response(len(states)))
     categories = [one for one in outcomes if one.what != MEAN]
     values = np.array([one.table.ravel()[possible] for one in categories or outcomes[:1]])
@@ -114,9 +102,8 @@ def _item_index(result: FitResult, item: str | int) -> int:
         return names.index(item)
     if not isinstance(item, str) and 0 <= int(item) < len(names):
         return int(item)
-    raise SettingError(
-        "unknown-item", "the fit has {n} items, but not {item!r}", item=item, n=len(names)
-    )
+    template = "the fit has {n} items, but not {item!r}"
+    raise SettingError("unknown-item", template, item=item, n=len(names))
 
 
 def _draw_means(ax: Axes, means: NDArray[np.float64], family: str) -> None:
@@ -145,14 +132,7 @@ def plot_responses(result: FitResult, ax: Axes | None = None, *, most: int = MOS
 
     In the heat map, binary items are coloured by the probability of 1, other items by the mean
     rescaled to its range over the profiles. Nominal items have no mean and are omitted. With many
-    items, the rows are sorted by the parents of the items.
-
-    Parameters
-    ----------
-    result : FitResult
-    ax : matplotlib Axes, optional
-    most : int
-        Largest number of profiles.
+    items, the rows are sorted by the parents of the items. There are at most ``most`` profiles.
     """
     profiles, shares = common_profiles(result, most=most)
     rows: list[tuple[tuple[int, ...], str, NDArray[np.float64]]] = []
@@ -175,11 +155,9 @@ def plot_responses(result: FitResult, ax: Axes | None = None, *, most: int = MOS
     n_latents = len(result.latent_names)
     labelled = n_latents <= _MAX_LABEL_LENGTH
     ax.set_xticks(range(len(profiles)))
-    ax.set_xticklabels(
-        ["".join(map(str, profile)) if labelled else "" for profile in profiles.tolist()],
-        rotation=90 if n_latents > 3 else 0,
-        **style.text_options(style.SMALL_FONT_SIZE - 1.0),
-    )
+    texts = ["".join(map(str, profile)) if labelled else "" for profile in profiles.tolist()]
+    turned = {"rotation": 90 if n_latents > 3 else 0}
+    ax.set_xticklabels(texts, **style.text_options(style.SMALL_FONT_SIZE - 1.0, **turned))
     which = "profiles" if labelled else f"{len(profiles)} profiles"
     total = f"total probability {shares.sum():.3g}"
     ax.set_xlabel(f"{which} in descending order of probability, {total}", **style.text_options())
@@ -205,14 +183,9 @@ def size_of_item_responses(n_items: int) -> Size:
 
 
 def plot_item_responses(figure: Figure, items: Sequence[ItemResponse]) -> list[Axes]:
-    """Draw each item's mean response in the states of its parents, and return the axes.
+    """Draw each item's mean response in an empty figure, and return the axes.
 
     Bars of rare states are hatched, because few observations support their means.
-
-    Parameters
-    ----------
-    figure : empty matplotlib Figure
-    items : sequence of ItemResponse
     """
     n_columns = min(len(items), _MAX_COLUMNS)
     n_rows = -(-len(items) // n_columns)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from hidag.results import FitResult
 
-
 #: Profiles drawn by default.
 MOST_PROFILES = 20
 #: Draws for finding the common profiles where joint states are too many to enumerate.
@@ -43,13 +42,7 @@ def size_of_profile_shares(n_profiles: int, n_latents: int) -> Size:
 
 
 def plot_law(result: FitResult, ax: Axes | None = None) -> Axes:
-    """Draw the level probabilities of each latent as stacked bars, and return the axes.
-
-    Parameters
-    ----------
-    result : FitResult
-    ax : matplotlib Axes, optional
-    """
+    """Draw the level probabilities of each latent as stacked bars, and return the axes."""
     levels, names = result.law.space.levels, result.latent_names
     ax = ax or frame.new_axes(size_of_law(len(names)))
     law, n_levels = condition_law(result.law), max(levels)
@@ -83,16 +76,9 @@ def draw_stacked_bars(ax: Axes, shares: NDArray[np.float64], labels: Sequence[st
 def common_profiles(
     result: FitResult, states: NDArray[np.integer] | None = None, *, most: int = MOST_PROFILES
 ) -> Profiles:
-    """Return the most common joint states, shape (P, K), and their shares in descending order.
+    """Return at most ``most`` joint states, shape (P, K), and their shares in descending order.
 
-    Parameters
-    ----------
-    result : FitResult
-    states : array of int, shape (N, K), optional
-        Assigned states, such as ``result.classify(values)``, whose relative frequencies are
-        returned. Default: probabilities under the fitted latent distribution.
-    most : int
-        Largest number of profiles.
+    Shares are probabilities of the fit, or relative frequencies of ``states``, shape (N, K).
     """
     space = result.law.space
     if states is None and space.listable:
@@ -104,11 +90,8 @@ def common_profiles(
         states = result.law.sample(N_DRAWS, np.random.default_rng(0))
     rows = np.asarray(states)
     if rows.ndim != 2 or rows.shape[1] != space.n_latents or not len(rows):
-        raise DataError(
-            "array-shape",
-            "states must be an array of shape (N, {k}), one column per latent, got {shape}",
-            {"k": space.n_latents, "shape": rows.shape},
-        )
+        template = "states must be an array of shape (N, {k}), one column per latent, got {shape}"
+        raise DataError("array-shape", template, k=space.n_latents, shape=rows.shape)
     found, counts = np.unique(rows, axis=0, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:most]
     return found[order].astype(np.int64), counts[order] / len(rows)
@@ -127,8 +110,8 @@ def plot_profile_shares(
 
     Parameters
     ----------
-    result : FitResult
-    ax : matplotlib Axes, optional
+    result, ax
+        As in `plot_law`.
     states : array of int, shape (N, K), optional
         Assigned states, such as ``result.classify(values)``. Default: the fitted distribution.
     most : int
@@ -197,18 +180,9 @@ def plot_profiles(
     marked: Sequence[bool],
     mark: str,
 ) -> Axes:
-    """Draw the probability of each profile as a bar, and return the axes.
+    """Draw the probability of each profile as a bar, from top to bottom, and return the axes.
 
-    Parameters
-    ----------
-    ax : matplotlib Axes
-    names : sequence of str, length S
-        Top to bottom.
-    shares : ndarray, shape (S,)
-    marked : sequence of bool, length S
-        Bars drawn in the dark colour.
-    mark : str
-        Legend of the dark bars.
+    ``shares`` has shape (S,); the ``marked`` bars are dark, and ``mark`` is their legend.
     """
     from matplotlib.patches import Patch
 

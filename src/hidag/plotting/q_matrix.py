@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from hidag.results import FitResult
 
-
 #: Numbers are written into the cells of Q matrices up to this size.
 _MAX_ITEMS_WITH_NUMBERS, _MAX_LATENTS_WITH_NUMBERS = 45, 12
 #: Lines between the rows are drawn for at most this many items.
@@ -35,7 +34,7 @@ _MAX_LABEL_LENGTH = 44
 #: Items are named in the loadings plot, and stems drawn, for at most this many loadings.
 _MAX_NAMED_LOADINGS, _MAX_STEMS = 40, 150
 
-
+_Names = tuple[str, ...] | None
 #: A Q to compare with: its name, and the legends of its missing and additional entries.
 _TRUTH = ("true Q", "missed", "not in the truth")
 _PROVISIONAL = ("provisional Q", "provisional only", "estimated only")
@@ -65,24 +64,19 @@ def plot_q(
         A fitted ``result_``; or loadings, or Q itself.
     ax : matplotlib Axes, optional
     truth : array of 0 and 1, shape (J, K), optional
-        The true Q, its columns in the order of the latents. Missed entries are framed, additional
-        entries crossed.
+        The true Q, columns as the latents: missed entries are framed, additional ones crossed.
     provisional : array of 1, 0 and -1, shape (J, K), optional
-        A provisional Q: its entries that the fit lacks are framed, additional entries of the fit
-        crossed; unknown entries (-1) are not marked. Not together with ``truth``.
+        A provisional Q, marked likewise except its unknown entries (-1); not with ``truth``.
     item_names, latent_names : tuple of str, optional
         Default: those of the result, or X1, X2, ... and Z1, Z2, ...
-    title : str, optional
-    label : str, optional
-        Of the colour bar. Default: a description of the loadings.
+    title, label : str, optional
+        Of the figure, and of the colour bar, by default a description of the loadings.
     """
     if truth is not None and provisional is not None:
-        raise SettingError(
-            "exclusive-options",
-            "{first} and {second} cannot be drawn in the same figure",
-            {"first": Setting("truth"), "second": Setting("provisional")},
-            advice=Advice("omit-option", "omit one of them"),
-        )
+        template = "{first} and {second} cannot be drawn in the same figure"
+        params = {"first": Setting("truth"), "second": Setting("provisional")}
+        advice = Advice("omit-option", "omit one of them")
+        raise SettingError("exclusive-options", template, params, advice=advice)
     values, q, default_label = standardized_loadings(result)
     items, latents = _names(result, values.shape, item_names, latent_names)
     ax = ax or frame.new_axes(frame.size_of_q(*values.shape))
@@ -94,12 +88,9 @@ def plot_q(
     sizes = np.abs(values[q == 1])
     limit = (float(np.percentile(sizes, _COLOR_PERCENTILE)) if sizes.size else 0.0) or 1.0
     colors = colormaps["Blues"] if is_binary else _loading_colors(nonnegative)
-    image = frame.draw_heat_map(
-        ax,
-        np.where(q == 1, values, np.nan),
-        colors.with_extremes(bad="#f6f7f9"),
-        (0.0 if nonnegative or is_binary else -limit, 1.4 if is_binary else limit),
-    )
+    colors = colors.with_extremes(bad="#f6f7f9")
+    ends = (0.0 if nonnegative or is_binary else -limit, 1.4 if is_binary else limit)
+    image = frame.draw_heat_map(ax, np.where(q == 1, values, np.nan), colors, ends)
     frame.label_rows(ax, items, "items")
     frame.label_columns(ax, latents, top=True)
     # White lines between the columns, and between the rows if they are few.
@@ -117,21 +108,15 @@ def plot_q(
         clipped = bool((sizes > limit).any())
         extend = ("max" if nonnegative else "both") if clipped else "neither"
         frame.add_colorbar(ax, image, label or default_label, extend=extend)
-    if truth is not None:
-        _mark_differences(ax, q, truth, _TRUTH)
-    if provisional is not None:
-        _mark_differences(ax, q, provisional, _PROVISIONAL)
+    for other, kind in ((truth, _TRUTH), (provisional, _PROVISIONAL)):
+        if other is not None:
+            _mark_differences(ax, q, other, kind)
     if title:
         ax.set_title(title, **style.text_options(style.FONT_SIZE + 1))
     return ax
 
 
-def _names(
-    result: Any,
-    shape: tuple[int, ...],
-    items: tuple[str, ...] | None,
-    latents: tuple[str, ...] | None,
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _names(result: Any, shape: tuple[int, ...], items: _Names, latents: _Names) -> tuple[Any, Any]:
     """Return the given names, those of the result, or X1, ... and Z1, ..."""
     items = items or getattr(result, "item_names", None)
     latents = latents or getattr(result, "latent_names", None)
@@ -144,11 +129,8 @@ def _loading_colors(nonnegative: bool) -> Any:
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
 
-    whole = colormaps["PuOr_r"]
-    above = whole(np.linspace(0.60, 0.96, 128))
-    if nonnegative:
-        return ListedColormap(above)
-    return ListedColormap(np.vstack([whole(np.linspace(0.04, 0.40, 128)), above]))
+    shades = np.concatenate([np.linspace(0.04, 0.40, 128), np.linspace(0.60, 0.96, 128)])
+    return ListedColormap(colormaps["PuOr_r"](shades[128:] if nonnegative else shades))
 
 
 def _mark_differences(
@@ -162,12 +144,10 @@ def _mark_differences(
 
     given = np.asarray(other, dtype=np.float64)
     if given.shape != q.shape:
-        raise DataError(
-            "q-shape",
-            "the {name} must have the shape of the estimated Q, {expected}, got {shape}",
-            {"name": kind[0], "expected": q.shape, "shape": given.shape},
-            advice=Advice("match-latents", "match the latents first"),
-        )
+        template = "the {name} must have the shape of the estimated Q, {expected}, got {shape}"
+        params = {"name": kind[0], "expected": q.shape, "shape": given.shape}
+        advice = Advice("match-latents", "match the latents first")
+        raise DataError("q-shape", template, params, advice=advice)
     # Negative and missing entries are unknown.
     missing = np.argwhere((given > 0) & (q == 0))
     additional = np.argwhere((given == 0) & (q == 1))
@@ -204,11 +184,8 @@ def standardized_loadings(
         return loadings, np.asarray(fit.q_matrix, dtype=np.int8), _loading_label(fit)
     values = np.asarray(result, dtype=np.float64)
     if values.ndim != 2 or values.size == 0:
-        raise DataError(
-            "array-shape",
-            "a fitted result or an array of shape (J, K) is required, got shape {shape}",
-            shape=values.shape,
-        )
+        template = "a fitted result or an array of shape (J, K) is required, got shape {shape}"
+        raise DataError("array-shape", template, shape=values.shape)
     return values, (values != 0).astype(np.int8), "loading"
 
 
@@ -217,11 +194,8 @@ def _loading_label(fit: FitResult) -> str:
     if (fit.loadings[:, fit.terms.n_main :] != 0).any():
         where = " in possible states" if fit.has_prerequisites else ""
         label += f", averaged over the other latents{where}"
-    scaled = {
-        name
-        for name in fit.families
-        if nominal_item(name) is None and family_named(name).dispersion_is_variance
-    }
+    numeric = {name for name in fit.families if nominal_item(name) is None}
+    scaled = {name for name in numeric if family_named(name).dispersion_is_variance}
     if not scaled:
         return label
     if scaled == set(fit.families):
@@ -244,15 +218,8 @@ def plot_loadings(
 ) -> Axes:
     """Draw the loadings of each latent in descending order, and return the axes.
 
-    The scale is that of `plot_q`: loadings of gaussian, lognormal and censored items are divided by
-    the standard deviation of the item.
-
-    Parameters
-    ----------
-    result : FitResult or array, shape (J, K)
-    ax : matplotlib Axes, optional
-    latent_names, item_names : tuple of str, optional
-        Default: those of the result, or Z1, Z2, ... and X1, X2, ...
+    Arguments and scale are those of `plot_q`: loadings of gaussian, lognormal and censored items
+    are divided by the standard deviation of the item.
     """
     values, q, label = standardized_loadings(result)
     items, latents = _names(result, values.shape, item_names, latent_names)

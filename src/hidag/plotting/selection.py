@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from hidag.model_selection.selection import Selection
     from hidag.results import FitResult
 
-
 #: Inches.
 SIZE, TRACE_SIZE = (9.6, 3.1), (5.6, 3.0)
 #: Eigenvalues drawn beyond the largest recommendation.
@@ -36,19 +35,8 @@ def plot_selection(
 
     The panels are: eigenvalues with those of permuted columns (parallel analysis); factor BIC, BIC
     and EBIC as differences from their minimum; held-out log-likelihood per row as difference from
-    its maximum, with standard errors. A vertical line marks the recommended number.
-
-    Parameters
-    ----------
-    selection : Selection
-    figure : empty matplotlib Figure, optional
-    marked : int, optional
-        The number to mark; the recommended one by default.
-
-    Returns
-    -------
-    list of matplotlib Axes
-        Two, or three with cross-validation.
+    its maximum, with standard errors, if there was cross-validation. A vertical line marks a
+    number, by default the recommended one. The figure, if given, is empty.
     """
     if figure is None:
         frame.require_matplotlib()
@@ -63,13 +51,9 @@ def plot_selection(
     _draw_criteria(panels[1], rows)
     if cross_validated:
         best = _best_rows(rows, "held_out_behind")
-        panels[2].errorbar(
-            _column(best, "latents"),
-            -_column(best, "held_out_behind"),
-            yerr=_column(best, "held_out_error"),
-            capsize=3.0,
-            **_line(style.BLUE),
-        )
+        names = ("latents", "held_out_behind", "held_out_error")
+        x, behind, error = (_column(best, name) for name in names)
+        panels[2].errorbar(x, -behind, yerr=error, capsize=3.0, **_line(style.BLUE))
         frame.label_axes(panels[2], title="held-out log-likelihood per row, minus maximum")
     chosen = selection.recommended if marked is None else marked
     for ax in panels:
@@ -134,11 +118,6 @@ def plot_trace(result: FitResult, ax: Axes | None = None) -> Axes:
 
     Exact EM evaluates its objective in every iteration. Stochastic EM does not; the largest change
     of a coefficient is drawn instead.
-
-    Parameters
-    ----------
-    result : FitResult
-    ax : matplotlib Axes, optional
     """
     ax = ax or frame.new_axes(TRACE_SIZE)
 

@@ -11,19 +11,11 @@ from typing import Any
 from hidag.formatting import replace_hidden, shorten
 
 #: Colours of Okabe and Ito (2008), distinguishable under the common colour vision deficiencies.
-INK = "#1b2a41"
-FAINT = "#8a94a6"
-HAIR = "#d8dde6"
-PAPER = "#ffffff"
-NODE_FILL = "#eef3fa"
-BLUE = "#0072b2"
-VERMILION = "#d55e00"
-ORANGE = "#e69f00"
-PURPLE = "#cc79a7"
+INK, FAINT, HAIR, PAPER, NODE_FILL = "#1b2a41", "#8a94a6", "#d8dde6", "#ffffff", "#eef3fa"
+BLUE, VERMILION, ORANGE, PURPLE = "#0072b2", "#d55e00", "#e69f00", "#cc79a7"
 
 #: Points.
-FONT_SIZE = 10.0
-SMALL_FONT_SIZE = 8.0
+FONT_SIZE, SMALL_FONT_SIZE = 10.0, 8.0
 
 #: Longer names are shortened in figures; tables and files have them in full.
 MAX_NAME_LENGTH = 28

@@ -50,11 +50,9 @@ MAX_SIMULATED_CELLS, MIN_SIMULATIONS, MAX_SIMULATIONS = 2e7, 40, 100
 
 #: Sections of a full report and the commands that compute the same.
 _COMMANDS = {
-    Heading.UNCERTAINTY: "`hidag bootstrap`",
-    Heading.CLASSIFICATION: "`hidag classify`",
-    Heading.INTERVENTIONS: "`hidag whatif --effects`",
-    Heading.GOODNESS_OF_FIT: "`hidag goodness`",
-}
+    Heading.UNCERTAINTY: "`hidag bootstrap`", Heading.CLASSIFICATION: "`hidag classify`",
+    Heading.INTERVENTIONS: "`hidag whatif --effects`", Heading.GOODNESS_OF_FIT: "`hidag goodness`",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -106,12 +104,10 @@ def _goodness_of_fit(inputs: ReportInputs) -> Panel:
     n_items = len(result.item_names)
     quick = float(len(values)) * n_items * (inputs.n_cells + n_items) <= MAX_STATISTICS_WORK
     if not (quick if inputs.statistics is None else inputs.statistics):
-        commands = (
-            "they take longer than the fit; `hidag fit --statistics` computes them with the fit, "
-            "and `hidag goodness` afterwards"
-            if inputs.statistics is None
-            else "they were not requested; `hidag goodness` computes them"
-        )
+        commands = "they were not requested; `hidag goodness` computes them"
+        if inputs.statistics is None:
+            ways = "`hidag fit --statistics` computes them with the fit, and `hidag goodness`"
+            commands = f"they take longer than the fit; {ways} afterwards"
         text = f"Fit statistics were not computed: {commands}."
         if not can_sum_states(result):
             others = f"Other fit statistics are {NOT_SUMMED}."
@@ -177,17 +173,13 @@ def assemble_report(
     inputs = ReportInputs(result, values, weights, statistics)
     built = (build(inputs) for build, needs_data in PANELS if X is not None or not needs_data)
     parts = [panel for panel in built if panel is not None]
+    assessed_first = sorted(parts, key=lambda panel: not panel.fit_assessed)
     content = ReportContent(
         # The page derives the other concerns from the result.
         warnings=tuple(map(render, list_concerns(result, warnings)[len(list_concerns(result)) :])),
         sections=tuple(panel.section for panel in parts),
         tables=tuple(table for panel in parts for table in panel.tables),
-        # Those about goodness of fit first.
-        misfits=tuple(
-            warning
-            for panel in sorted(parts, key=lambda panel: not panel.fit_assessed)
-            for warning in panel.warnings
-        ),
+        misfits=tuple(warning for panel in assessed_first for warning in panel.warnings),
         fit_assessed=any(panel.fit_assessed for panel in parts),
         weighted=sample_weight is not None,
     )
@@ -204,16 +196,14 @@ def add_bootstrap(
     # Intervals of an earlier bootstrap are replaced even if this one has none.
     if effects is not None or Heading.INTERVENTIONS in content.headings:
         content = content.with_panel(panels.interventions_panel(result, effects))
-    edges = bootstrap.edge_table()
+    edges, ends = bootstrap.edge_table(), {"->": [("one", "other")], "<-": [("other", "one")]}
     return replace(
         content.with_panel(panels.bootstrap_panel(bootstrap), first=True),
         support=tuple((row["one"], row["other"], float(row["joined"])) for row in edges),
         directions=tuple(
-            (row["one"], row["other"], float(row["one_causes_other"]))
-            if row["fit"] == "->"
-            else (row["other"], row["one"], float(row["other_causes_one"]))
+            (row[cause], row[effect], float(row[f"{cause}_causes_{effect}"]))
             for row in edges
-            if row["fit"] in ("->", "<-")
+            for cause, effect in ends.get(row["fit"], ())
         ),
         n_resampled=bootstrap.n_refits,
         unstable_latents=panels.find_unstable_latents(bootstrap),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from hidag.exceptions import FileError, import_extra
 from hidag.formatting import format_number, replace_hidden
@@ -30,14 +31,13 @@ def read_asset(name: str) -> str:
 def name_isolator(names: Iterable[str]) -> Callable[[str], str]:
     """Return a function that makes hidden characters visible and isolates right-to-left names.
 
-    A text that consists of a name alone gets no isolating characters, so that it can be copied
-    from the page; the template puts it into a ``bdi`` element.
+    A name alone is not isolated, so that it can be copied; templates have it in a ``bdi`` element.
     """
-    isolated = {
-        name
-        for name in map(replace_hidden, names)
-        if any(unicodedata.bidirectional(letter) in _RIGHT_TO_LEFT for letter in name)
-    }
+
+    def is_right_to_left(name: str) -> bool:
+        return any(unicodedata.bidirectional(letter) in _RIGHT_TO_LEFT for letter in name)
+
+    isolated = set(filter(is_right_to_left, map(replace_hidden, names)))
     # Longer names first: a name may be part of another.
     ordered = sorted(isolated, key=lambda name: (-len(name), name))
     pattern = re.compile("|".join(map(re.escape, ordered))) if ordered else None
@@ -71,17 +71,11 @@ def render_page(template: str, *, names: Iterable[str] = (), **content: object) 
     def finalize(value: object) -> object:
         if not isinstance(value, str) or isinstance(value, Markup):
             return value
-        text = isolate(value)
-        if "`" not in text:
-            return text
-        return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(text))))
+        return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(isolate(value)))))
 
+    escaping: dict[str, Any] = {"autoescape": True, "trim_blocks": True, "finalize": finalize}
     environment = Environment(
-        loader=FunctionLoader(read_asset),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        finalize=finalize,
+        loader=FunctionLoader(read_asset), undefined=StrictUndefined, **escaping
     )
     # For text to be copied: hidden characters visible, no isolating characters.
     environment.filters["visible"] = replace_hidden

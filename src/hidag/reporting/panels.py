@@ -128,21 +128,16 @@ def classification_panel(classification: Classification) -> Panel:
         )
     paragraphs = [about]
     if weak:
-        paragraphs.append(
-            f"The accuracy for {', '.join(weak)} is below {_MIN_ACCURACY:.0%}: do not base "
-            "decisions about individual persons on it."
-        )
+        low = f"The accuracy for {', '.join(weak)} is below {_MIN_ACCURACY:.0%}"
+        paragraphs.append(f"{low}: do not base decisions about individual persons on it.")
     paragraphs += _sentences(classification.notes)
     caption, common = classification.common_profiles(_MAX_PROFILES)
     if not len(common):
         paragraphs += _sentences([caption])
     quality = "Classification accuracy and consistency"
-    return _panel(
-        Heading.CLASSIFICATION,
-        paragraphs,
-        _table("placement", quality, classification.quality),
-        _table("profiles", sentence_case(caption), common),
-    )
+    placement = _table("placement", quality, classification.quality)
+    profiles = _table("profiles", sentence_case(caption), common)
+    return _panel(Heading.CLASSIFICATION, paragraphs, placement, profiles)
 
 
 def standard_error_panel(errors: StandardErrors) -> Panel:
@@ -170,28 +165,21 @@ def standard_error_panel(errors: StandardErrors) -> Panel:
             "likelihood because the penalty shrinks coefficients; the intervals are biased by as "
             "much."
         )
-    tables = [
-        Table(
-            name,
-            caption,
-            (*header, "estimate", "standard error", "lower", "upper"),
-            tuple(tuple(row[1:]) for row in errors.table.rows if row[0] in kinds),
-        )
-        for name, caption, kinds, header in (
-            ("share_errors", "Latent distribution", ("share",), ("latent", "level")),
-            ("errors", "Item parameters", _ITEM_PARAMETERS, ("item", "term")),
-        )
-    ]
+    tables = []
+    for name, caption, kinds, header in (
+        ("share_errors", "Latent distribution", ("share",), ("latent", "level")),
+        ("errors", "Item parameters", _ITEM_PARAMETERS, ("item", "term")),
+    ):
+        rows = tuple(tuple(row[1:]) for row in errors.table.rows if row[0] in kinds)
+        headings = (*header, "estimate", "standard error", "lower", "upper")
+        tables.append(Table(name, caption, headings, rows))
     return _panel(Heading.UNCERTAINTY, paragraphs, *tables, warnings=find_undetermined(errors))
 
 
 def bootstrap_panel(bootstrap: BootstrapResult) -> Panel:
     """Return the panel of bootstrap support and intervals."""
-    source = (
-        "drawn from the data with replacement"
-        if bootstrap.kind == "nonparametric"
-        else "simulated from the fitted model"
-    )
+    drawn = bootstrap.kind == "nonparametric"
+    source = "drawn from the data with replacement" if drawn else "simulated from the fitted model"
     paragraphs = [
         f"The model was refitted to {plural(bootstrap.n_refits, 'sample')} {source}. All latents "
         f"were reproduced in {bootstrap.same_latents.mean():.0%} of the samples."
@@ -230,6 +218,10 @@ def q_validation_panel(validation: QValidation) -> Panel:
     """Return the panel of changes that the data support in a given Q-matrix."""
     n_changed = int((validation.provisional != validation.suggested).sum())
     n_entries = validation.provisional.size
+    paragraphs = [
+        f"The data support no change of the {n_entries} entries of the given Q-matrix "
+        f"({validation.describe_rows()})."
+    ]
     if n_changed:
         paragraphs = [
             f"The data support changes of {n_changed} of {n_entries} entries of the given "
@@ -240,24 +232,17 @@ def q_validation_panel(validation: QValidation) -> Panel:
             "coefficient plus log K for the selection (the penalty). Changes were made one at a "
             "time, the best first, because wrong entries affect the tests of correct ones.",
         ]
-    else:
-        paragraphs = [
-            f"The data support no change of the {n_entries} entries of the given Q-matrix "
-            f"({validation.describe_rows()})."
-        ]
     untested = validation.untested_note()
     paragraphs += [] if untested is None else _sentences([untested])
-    paragraphs.append(
-        "`hidag validate-q --resamples 50` also reports how often bootstrap samples agree."
-    )
+    resampled = "`hidag validate-q --resamples 50` also reports how often bootstrap samples agree."
     tests = [{c: row[c] for c in _Q_COLUMNS} for row in validation.doubtful().to_dicts()]
-    return _panel(
-        Heading.Q_VALIDATION,
-        paragraphs,
-        _table("q_changes", "Changes, one at a time", validation.steps),
-        _table_of_dicts("q_tests", "Entries that the data would change, each tested alone", tests),
-        warnings=find_q_misfit(validation),
+    caption = "Entries that the data would change, each tested alone"
+    steps = _table("q_changes", "Changes, one at a time", validation.steps)
+    tables, warnings = (
+        (steps, _table_of_dicts("q_tests", caption, tests)),
+        find_q_misfit(validation),
     )
+    return _panel(Heading.Q_VALIDATION, [*paragraphs, resampled], *tables, warnings=warnings)
 
 
 def compute_effects(result: FitResult) -> tuple[AverageEffects, str | None]:
@@ -326,15 +311,14 @@ def interventions_panel(result: FitResult, effects: AverageEffects | None = None
 def _describe_effect_intervals(effects: AverageEffects, reason: str | None) -> list[str]:
     if effects.lower is None:
         return [] if reason is None else [f"No intervals: {reason}."]
-    scope = (
-        "; they are conditional on the graph and Q and too narrow if these are uncertain, which "
-        "`hidag bootstrap` takes into account."
-        if effects.graph_fixed
-        else ", which includes the uncertainty about the graph."
-    )
-    return [
-        f"Lower and upper are {effects.level:.0%} intervals from {effects.interval_source}{scope}"
-    ]
+    scope = ", which includes the uncertainty about the graph."
+    if effects.graph_fixed:
+        scope = (
+            "; they are conditional on the graph and Q and too narrow if these are uncertain, "
+            "which `hidag bootstrap` takes into account."
+        )
+    source = effects.interval_source
+    return [f"Lower and upper are {effects.level:.0%} intervals from {source}{scope}"]
 
 
 def _sentences(clauses: Iterable[Any]) -> list[str]:
@@ -381,22 +365,20 @@ def _worst_first(name: str, caption: str, table: ResultTable, limit: int | None)
 
 def find_misfits(statistics: FitStatistics) -> tuple[str, ...]:
     """Return warnings that fit statistics justify, as clauses; empty if there are none."""
-    if statistics.absolute is None:
-        out = _poor_residuals(statistics.pairs)
-    else:
-        out = _poor_moments(statistics.absolute)
+    absolute = statistics.absolute
+    out = _poor_residuals(statistics.pairs) if absolute is None else _poor_moments(absolute)
     if pairs := _significant_rows(statistics.pairs, "residual"):
-        worst = pairs[0]
+        worst, most = pairs[0], "most of all " if len(pairs) > 1 else ""
         out.append(
             f"{plural(len(pairs), 'pair of items has', 'pairs of items have')} a residual "
-            f"correlation that the model does not reproduce, {_largest(pairs)}{worst['first']} and "
+            f"correlation that the model does not reproduce, {most}{worst['first']} and "
             f"{worst['second']} ({worst['residual']:.2f})"
         )
     if items := _significant_rows(statistics.items, "rmsd"):
-        worst = items[0]
+        worst, most = items[0], "most of all " if len(items) > 1 else ""
         out.append(
             f"{plural(len(items), 'item does', 'items do')} not fit given the other items, "
-            f"{_largest(items)}{worst['item']} (RMSD {worst['rmsd']:.2f} over the latent states)"
+            f"{most}{worst['item']} (RMSD {worst['rmsd']:.2f} over the latent states)"
         )
     low = sum(p < LEVEL for p in statistics.checks.column("p_value"))
     if low > max(1.0, MAX_LOW_CHECKS * len(statistics.checks)):
@@ -410,9 +392,7 @@ def find_misfits(statistics: FitStatistics) -> tuple[str, ...]:
 def find_q_misfit(validation: QValidation) -> tuple[str, ...]:
     """Return a warning if the data strongly contradict the given Q-matrix; empty if not."""
     gains = [
-        row["likelihood_ratio"] - row["price"]
-        if row["action"] == "add"
-        else row["price"] - row["likelihood_ratio"]
+        (row["likelihood_ratio"] - row["price"]) * (1.0 if row["action"] == "add" else -1.0)
         for row in validation.steps.to_dicts()
     ]
     # A true Q-matrix with many entries may have one that is barely rejected.
@@ -435,11 +415,11 @@ def find_unstable_latents(bootstrap: BootstrapResult) -> tuple[str, ...]:
     ]
     if not unstable:
         return ()
-    latents = "1 latent" if len(unstable) == 1 else f"{len(unstable)} latents"
+    these = "this latent" if len(unstable) == 1 else "these latents"
+    latents = f"{plural(len(unstable), 'latent')}: {join_names(unstable)}"
     return (
-        f"bootstrap samples often do not reproduce {latents}: {join_names(unstable)}; the "
-        f"interpretation of {'this latent' if len(unstable) == 1 else 'these latents'} may not "
-        "generalize to other samples",
+        f"bootstrap samples often do not reproduce {latents}; the interpretation of {these} may "
+        "not generalize to other samples",
     )
 
 
@@ -474,17 +454,9 @@ def _poor_residuals(pairs: ResultTable) -> list[str]:
         return []
     srmsr = sqrt(sum(row["residual"] ** 2 for row in rows) / len(rows))
     by_chance = sum(1.0 / row.get(N_EFFECTIVE, row["n_rows"]) for row in rows) / len(rows)
-    if srmsr**2 - by_chance < POOR_SRMSR**2:
-        return []
-    return [
-        "poor fit of the associations between items: root mean square of the residual "
-        f"correlations {srmsr:.3f} (poor from {POOR_SRMSR:g})"
-    ]
-
-
-def _largest(rows: list[dict[str, Any]]) -> str:
-    """Return a phrase before the worst case, if it is not the only one."""
-    return "most of all " if len(rows) > 1 else ""
+    size = f"root mean square of the residual correlations {srmsr:.3f} (poor from {POOR_SRMSR:g})"
+    poor = srmsr**2 - by_chance >= POOR_SRMSR**2
+    return [f"poor fit of the associations between items: {size}"] if poor else []
 
 
 def _significant_rows(table: ResultTable, size: str) -> list[dict[str, Any]]:

@@ -323,20 +323,15 @@ def draw_graph(
         strength = strengths[(graph.names[min(i, j)], graph.names[max(i, j)])]
         ways = not a[target, source], path, strength, share, (directions or {}).get(names)
         edges.append(Edge(source, target, *ways))
-    centres = layout.centres * (1.0, -1.0) + (left, layout.height + top)
-    nodes = tuple(
-        Node(
-            name,
-            display_name(name),
-            *centres[k].tolist(),
-            *layout.sizes[k].tolist(),
-            tuple(range(result.terms.levels[k])),
-            _conditional_table(law, k, graph.names, inference, n_rows),
-            tuple(graph.names[other] for other in np.flatnonzero((a[k] == 1) & (a[:, k] == 1))),
-        )
-        for k, name in enumerate(graph.names)
-    )
-    return GraphDrawing(width, height, nodes, tuple(edges))
+    nodes = []
+    for k, name in enumerate(graph.names):
+        (x, y), size = layout.centres[k].tolist(), layout.sizes[k].tolist()
+        levels = tuple(range(result.terms.levels[k]))
+        table = _conditional_table(law, k, graph.names, inference, n_rows)
+        undecided = tuple(graph.names[c] for c in np.flatnonzero((a[k] == 1) & (a[:, k] == 1)))
+        place = x + left, layout.height - y + top, size[0], size[1]
+        nodes.append(Node(name, display_name(name), *place, levels, table, undecided))
+    return GraphDrawing(width, height, tuple(nodes), tuple(edges))
 
 
 def _conditional_table(

@@ -242,7 +242,8 @@ def validate_q(
     from hidag.estimator import DCRL
 
     check_file(out, [table, q, types])
-    settings = {"levels": opt.parse_levels(levels), "effects": opt.parse_effects(effects)}
+    terms: dict[str, Any] = {"levels": opt.parse_levels(levels)}
+    terms["effects"] = opt.parse_effects(effects)
     reading = ReadOptions(id_column, weights, missing or (), drop or (), words or ())
     source = read_source(table, types, q, family=family, optional_q=False, reading=reading)
     if source.q is None:
@@ -252,15 +253,15 @@ def validate_q(
         for note in source.notes:
             say(note)
     with collected_warnings() as issued, progress_bar() as observer:
-        data: dict[str, Any] = {"family": source.family, "observer": observer}
-        model = DCRL(source.q.num_columns - 1, random_state=seed, **settings, **data)
+        terms |= {"family": source.family, "observer": observer}
+        model = DCRL(source.q.num_columns - 1, random_state=seed, **terms)
         free = None
         if estimate:
             fitted = DCRL(**model.get_params()).fit(source.table, sample_weight=source.weights)
             free = fitted.result_
-        how = {"n_resamples": resamples, "max_changes": changes, "random_state": seed}
-        weighted: dict[str, Any] = {"estimated": free, "sample_weight": source.weights}
-        found = validate(model, source.table, source.q, **weighted, **how)
+        how: dict[str, Any] = {"n_resamples": resamples, "max_changes": changes}
+        how |= {"sample_weight": source.weights, "random_state": seed}
+        found = validate(model, source.table, source.q, estimated=free, **how)
     for warning in issued:
         show_warning(warning)
     present_table(found.entries, out, found.to_rows() if json_ else found.summary())

@@ -248,8 +248,8 @@ def assessment() -> Truth:
     loadings = np.array([[one.get(k, 0.0) for k in range(len(SKILLS))] for one in slopes])
     law = NetworkLaw(StateSpace.binary(len(SKILLS)), PARENTS, tables)
     dispersion = np.full(len(items), 0.16)
-    q, labels = (loadings != 0).astype(np.int8), {"item_names": names, "latent_names": SKILLS}
-    return Truth(q, np.array(intercepts), loadings, dispersion, families, law, **labels)
+    model = (loadings != 0).astype(np.int8), np.array(intercepts), loadings, dispersion
+    return Truth(*model, families, law, item_names=names, latent_names=SKILLS)
 
 
 def _say_comparison(result: FitResult, truth: Truth, evaluation: Evaluation, graph: CPDAG) -> None:
