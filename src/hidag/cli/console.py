@@ -17,6 +17,7 @@ from hidag.formatting import replace_hidden
 if TYPE_CHECKING:
     from hidag.parallel import Progress
 
+_Rows = Sequence[Sequence[str]]
 #: Seconds before a progress bar appears.
 _DELAY = 0.7
 
@@ -142,24 +143,17 @@ def status_line() -> Iterator[Callable[[str], None]]:
             print(f"\r{' ' * width}\r", end="", file=sys.stderr, flush=True)
 
 
-def say_columns(
-    rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), indent: str = ""
-) -> None:
+def say_columns(rows: _Rows, *, right: Sequence[int] = (), indent: str = "") -> None:
     """Print rows with aligned columns, those in ``right`` aligned on the right."""
     for line in columns(rows, right=right):
         say(f"{indent}{line}")
 
 
-def columns(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
+def columns(rows: _Rows, *, right: Sequence[int] = ()) -> list[str]:
     """Return rows as lines with aligned columns, those in ``right`` aligned on the right."""
     if not rows:
         return []
     cells = [[clean(cell).replace("\n", " ") for cell in row] for row in rows]
     widths = [max(len(row[c]) for row in cells) for c in range(len(cells[0]))]
-    return [
-        "  ".join(
-            cell.rjust(width) if c in right else cell.ljust(width)
-            for c, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    ]
+    forms = [f"{{:{'>' if c in right else '<'}{width}}}" for c, width in enumerate(widths)]
+    return ["  ".join(forms).format(*row).rstrip() for row in cells]

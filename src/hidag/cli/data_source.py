@@ -41,14 +41,10 @@ class ReadOptions:
 
 def store_options(result: FitResult, options: ReadOptions) -> FitResult:
     """Return a fit that stores how its table was read."""
-    if options == ReadOptions():
-        return result
     labels = parse_labels(options.words, result.item_names)
-    return replace(
-        result,
-        reading={name: value for name, value in asdict(options).items() if value},
-        answer_words={name: list(one.labels) for name, one in labels.items()},
-    )
+    reading = {name: value for name, value in asdict(options).items() if value}
+    words = {name: list(one.labels) for name, one in labels.items()}
+    return replace(result, reading=reading, answer_words=words)
 
 
 def read_items(
@@ -194,8 +190,7 @@ def read_source(
 ) -> Source:
     """Return the table at a path; files that the user names take precedence over its folder.
 
-    ``family`` has the values of --family. ``optional_q=False`` is for commands that need a
-    Q-matrix.
+    ``family`` has the values of --family; ``optional_q=False`` is for commands that need Q.
     """
     options = reading or ReadOptions()
     # A path with a suffix was meant as a file.
@@ -281,9 +276,7 @@ def boolean_columns(table: Any) -> list[str]:
     return [name for name, column in pairs if is_boolean(column)]
 
 
-def read_weights(
-    columns: Mapping[str, Sequence[Any]], name: str | None, items: Any
-) -> Array | None:
+def read_weights(columns: Mapping[str, Any], name: str | None, items: Any) -> Array | None:
     """Return the weights in a column, scaled to the effective sample size; None without a name.
 
     Rows without any response in the table of items get the weight 0.

@@ -128,12 +128,9 @@ def _say_q(result: FitResult) -> None:
 
 def format_q(q: Sequence[Sequence[int]], items: Sequence[str], latents: Sequence[str]) -> list[str]:
     """Return Q as lines, with a point for each 0."""
-    rows = [["", *shorten_names(latents)]]
-    rows += [
-        [item, *("1" if entry else "." for entry in row)]
-        for item, row in zip(shorten_names(items), q, strict=True)
-    ]
-    return columns(rows, right=range(1, len(latents) + 1))
+    marks = ["".join("1" if entry else "." for entry in row) for row in q]
+    rows = [[item, *row] for item, row in zip(shorten_names(items), marks, strict=True)]
+    return columns([["", *shorten_names(latents)], *rows], right=range(1, len(latents) + 1))
 
 
 def _say_graph(result: FitResult) -> None:

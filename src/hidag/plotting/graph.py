@@ -51,13 +51,9 @@ _SUPPORT_LOOKS = (
 _MIN_WIDTH, _MAX_WIDTH = 0.9, 4.6
 #: Support is written on the edges of graphs with at most this many edges.
 _MAX_EDGES_WITH_NUMBERS = 24
-#: Points.
-_PAD_X, _PAD_Y = 9.0, 6.0
-_MARGIN = 10.0
-_LEGEND_HEIGHT, _TITLE_HEIGHT = 26.0, 24.0
-_HEAD_LENGTH, _HEAD_HALF_WIDTH = 9.0, 3.6
-#: Points between neighbouring arrow heads at a box.
-_HEAD_GAP = 9.0
+#: Points; the gap is between neighbouring arrow heads at a box.
+_PAD_X, _PAD_Y, _MARGIN, _LEGEND_HEIGHT, _TITLE_HEIGHT = 9.0, 6.0, 10.0, 26.0, 24.0
+_HEAD_LENGTH, _HEAD_HALF_WIDTH, _HEAD_GAP = 9.0, 3.6, 9.0
 
 
 def support_of(refits: BootstrapResult) -> dict[tuple[str, str], float]:
@@ -223,11 +219,11 @@ def _add_look_legend(ax: Axes, present: Sequence[_Look]) -> None:
     """Add a legend of the edges in one row below the graph."""
     from matplotlib.lines import Line2D
 
-    known = (_FOUND, _TURNED, _ADDITIONAL, _MISSED, *(look for _, look in _SUPPORT_LOOKS))
+    looks = (_FOUND, _TURNED, _ADDITIONAL, _MISSED, *(look for _, look in _SUPPORT_LOOKS))
     handles = [
-        Line2D([], [], color=look.color, linestyle=look.dashes, linewidth=1.8, label=look.label)
-        for look in known
-        if look in present
+        Line2D([], [], color=one.color, linestyle=one.dashes, linewidth=1.8, label=one.label)
+        for one in looks
+        if one in present
     ]
     if handles:
         shape: dict[str, Any] = {"ncols": len(handles), "handlelength": 2.8}

@@ -136,11 +136,8 @@ def plot_profile_shares(
     bars.tick_params(axis="x", bottom=False, labelbottom=False)
     bars.margins(y=0.12)
     bars.yaxis.set_major_formatter(lambda value, place: f"{100 * value:g} %")
-    if states is not None:
-        label, whole = "share of rows", "rows"
-    else:
-        label = "probability" if space.listable else f"probability, {N_DRAWS:,} draws"
-        whole = "fitted distribution"
+    label = "probability" if space.listable else f"probability, {N_DRAWS:,} draws"
+    label, whole = (label, "fitted distribution") if states is None else ("share of rows", "rows")
     everything = len(shares) == space.n_states
     which = "all profiles" if everything else f"the {len(shares)} most common profiles"
     title = f"{which}: {100 * shares.sum():.3g} % of the {whole}"

@@ -14,6 +14,7 @@ from sklearn.isotonic import isotonic_regression
 
 Point = tuple[float, float]
 Edge = tuple[int, int]
+_Graph = NDArray[np.int8]
 
 #: Sweeps that reduce crossings, and that move nodes towards their neighbours.
 _CROSSING_SWEEPS, _POSITION_SWEEPS = 12, 24
@@ -29,10 +30,8 @@ _ASPECT = 1.5
 class Layered:
     """Nodes in rows, with a dummy node in each row that an edge passes through."""
 
-    #: From the top; numbers from ``n_nodes`` on are dummy nodes.
-    rows: list[list[int]]
-    #: Dummy nodes of each edge, from the top.
-    chains: dict[Edge, list[int]]
+    rows: list[list[int]]  # from the top; numbers from ``n_nodes`` on are dummy nodes
+    chains: dict[Edge, list[int]]  # dummy nodes of each edge, from the top
     n_nodes: int
     n_crossings: int
 
@@ -139,9 +138,7 @@ def _horizontal_positions(
         near[a].append((b, weight))
         near[b].append((a, weight))
     # Smallest distances of the members of each row from its first member.
-    offsets = [
-        np.concatenate([[0.0], np.cumsum((width[:-1] + width[1:]) / 2 + gap)]) for width in widths
-    ]
+    offsets = [np.append(0.0, np.cumsum((w[:-1] + w[1:]) / 2 + gap)) for w in widths]
     x: dict[int, float] = {}
     for row, offset in zip(graph.rows, offsets, strict=True):
         x.update(zip(row, (offset - offset[-1] / 2).tolist(), strict=True))
@@ -187,9 +184,7 @@ def curve(points: Sequence[Point]) -> Iterator[tuple[str, list[Point]]]:
         last = end
 
 
-def lay_out(
-    joined: NDArray[np.int8], directed: NDArray[np.int8], sizes: NDArray[np.float64]
-) -> Layout:
+def lay_out(joined: _Graph, directed: _Graph, sizes: NDArray[np.float64]) -> Layout:
     """Return a layout of a graph with boxes of some sizes, shape (K, 2).
 
     ``joined`` is symmetric, shape (K, K), with 1 for each edge; ``directed[i, j] = 1`` where i must
@@ -207,14 +202,11 @@ def components(joined: NDArray[np.int8]) -> list[list[int]]:
 
 
 def _lay_out_component(
-    nodes: list[int],
-    joined: NDArray[np.int8],
-    directed: NDArray[np.int8],
-    sizes: NDArray[np.float64],
+    nodes: list[int], joined: _Graph, directed: _Graph, sizes: NDArray[np.float64]
 ) -> Layout:
     """Return the layout of one component, its lower left corner at the origin."""
     part, size, box = np.ix_(nodes, nodes), len(nodes), sizes[nodes]
-    candidates = [layered(arrows) for arrows in _orientations(joined[part], directed[part])]
+    candidates = map(layered, _orientations(joined[part], directed[part]))
     best = min(candidates, key=lambda graph: graph.cost)
     widths = [np.array([box[v, 0] if v < size else EDGE_GAP for v in row]) for row in best.rows]
     x = _horizontal_positions(best, widths, NODE_GAP)

@@ -60,12 +60,9 @@ class ReportInputs:
     """A fit and the data that its report is computed from."""
 
     result: FitResult
-    #: Data of the fit, shape (N, J), NaN where missing; without rows if they are not given.
-    values: NDArray[np.float64]
-    #: Sample weights, shape (N,).
-    weights: NDArray[np.float64] | None = None
-    #: Whether to compute fit statistics; None if they take seconds.
-    statistics: bool | None = None
+    values: NDArray[np.float64]  # (N, J), NaN where missing; without rows if they are not given
+    weights: NDArray[np.float64] | None = None  # (N,)
+    statistics: bool | None = None  # whether to compute fit statistics; None if they take seconds
 
     @cached_property
     def n_cells(self) -> int:

@@ -86,31 +86,21 @@ class ReportContent:
     """Contents of a report beyond the fit itself."""
 
     title: str = "Latent variables and their causal graph"
-    #: Issued by the fit.
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # issued by the fit
     #: Pairs of latents with the share of bootstrap samples in which they are adjacent.
     support: tuple[tuple[str, str, float], ...] = ()
     sections: tuple[Section, ...] = ()
-    #: Tables of the sections.
-    tables: tuple[Table, ...] = ()
-    #: Command that reproduces the fit; empty if unknown.
-    command: str = ""
-    #: Evidence against the model from the comparison with the data.
-    misfits: tuple[str, ...] = ()
-    #: Whether fit statistics of item pairs were computed; predictive checks do not suffice.
-    fit_assessed: bool = False
+    tables: tuple[Table, ...] = ()  # of the sections
+    command: str = ""  # that reproduces the fit; empty if unknown
+    misfits: tuple[str, ...] = ()  # evidence against the model from the comparison with the data
+    fit_assessed: bool = False  # by statistics of item pairs; predictive checks do not suffice
     #: Directed edges with the share of bootstrap samples that have the same direction.
     directions: tuple[tuple[str, str, float], ...] = ()
-    #: False for files of versions that did not store ``misfits``.
-    misfits_stored: bool = True
-    #: Whether the page has figures.
-    plots: bool = True
-    #: Whether fit statistics used the sample weights.
-    weighted: bool = False
-    #: Number of bootstrap samples; None if there are none or the file does not state it.
-    n_resampled: int | None = None
-    #: Warnings about latents that bootstrap samples do not reproduce.
-    unstable_latents: tuple[str, ...] = ()
+    misfits_stored: bool = True  # False for files of versions that did not store ``misfits``
+    plots: bool = True  # whether the page has figures
+    weighted: bool = False  # whether fit statistics used the sample weights
+    n_resampled: int | None = None  # bootstrap samples; None if none, or if the file is older
+    unstable_latents: tuple[str, ...] = ()  # warnings about those that bootstrap samples lack
 
     @property
     def headings(self) -> tuple[str, ...]:

@@ -121,11 +121,9 @@ def _describe_edges(edges: EdgeEvidence, result: FitResult) -> list[str]:
     n_edges, n_pairs = len(edges.estimated) + len(edges.required), n_latents * (n_latents - 1) // 2
     if n_latents == 1:
         return []
-    excluded = []
-    if edges.excluded:
-        many = len(edges.excluded) > _MAX_EDGES
-        named = f"{len(edges.excluded):,} pairs" if many else _pairs(edges.excluded)
-        excluded.append(f"Excluded by prior knowledge, whatever the data: {named}.")
+    many = len(edges.excluded) > _MAX_EDGES
+    named = f"{len(edges.excluded):,} pairs" if many else _pairs(edges.excluded)
+    excluded = [f"Excluded by prior knowledge, whatever the data: {named}."] if named else []
     if not n_edges:
         if len(edges.excluded) == n_pairs:
             return ["No two latents are connected: prior knowledge excludes all pairs."]
@@ -139,10 +137,8 @@ def _describe_edges(edges: EdgeEvidence, result: FitResult) -> list[str]:
     if edges.identified:
         out.append(f"Under the model, the data indicate that {_arrows(edges.identified)}.")
     if edges.oriented_by_knowledge:
-        out.append(
-            "Connected, with a direction that follows only together with the prior knowledge: "
-            f"{_arrows(edges.oriented_by_knowledge)}."
-        )
+        how = "with a direction that follows only together with the prior knowledge"
+        out.append(f"Connected, {how}: {_arrows(edges.oriented_by_knowledge)}.")
     if edges.undirected:
         out.append(f"Connected, direction not identified: {_pairs(edges.undirected)}.")
     if edges.required:
@@ -158,9 +154,8 @@ def _count_edges(edges: EdgeEvidence, n_pairs: int) -> list[str]:
         f"{n_edges:,} of the {n_pairs:,} pairs of latents are connected; the data identify the "
         f"direction of {len(edges.identified) or 'none'} of these edges."
     ]
-    if edges.oriented_by_knowledge:
-        number = plural(len(edges.oriented_by_knowledge), "more direction follows",
-                         "more directions follow")  # fmt: skip
+    if n_more := len(edges.oriented_by_knowledge):
+        number = plural(n_more, "more direction follows", "more directions follow")
         out.append(f"{number} only together with the prior knowledge.")
     if edges.required:
         number = plural(len(edges.required), "edge is", "edges are")
@@ -194,20 +189,17 @@ def _describe_support(
     shares = sorted((support.get(p, support.get(p[::-1], 0.0)), p) for p in edges.estimated)
     if not shares:
         return []
-    lowest, (a, b) = shares[0]
-    pair = f"{_cut(a)} and {_cut(b)}"
+    lowest, pair = shares[0][0], _pairs([shares[0][1]])
     if len(shares) == 1:
         share = samples.share(lowest) if lowest < _HIGH_SUPPORT else samples.high
         return [f"{pair} are connected {share}{samples.noun}."]
     noun = "estimated pairs" if edges.required else "pairs"
-    n_high = sum(share >= _HIGH_SUPPORT for share, _ in shares)
+    n_high, high = sum(share >= _HIGH_SUPPORT for share, _ in shares), samples.high + samples.noun
     if n_high == len(shares):
-        return [f"Each of these {noun} is connected {samples.high}{samples.noun}."]
-    return [
-        f"{n_high or 'None'} of these {len(shares)} {noun} {'is' if n_high < 2 else 'are'} "
-        f"connected {samples.high}{samples.noun}; the least supported, {pair}, "
-        f"{samples.share(lowest)}."
-    ]
+        return [f"Each of these {noun} is connected {high}."]
+    number = f"{n_high or 'None'} of these {len(shares)} {noun} {'is' if n_high < 2 else 'are'}"
+    least = f"the least supported, {pair}, {samples.share(lowest)}"
+    return [f"{number} connected {high}; {least}."]
 
 
 def _describe_direction_support(
@@ -223,10 +215,9 @@ def _describe_direction_support(
     n_high = sum(share >= _HIGH_SUPPORT for share, _ in shares)
     if n_high == len(shares):
         return [f"Each direction recurs {samples.high}."]
-    return [
-        f"{n_high or 'None'} of the {len(shares)} directions {'recurs' if n_high < 2 else 'recur'} "
-        f"{samples.high}; the least supported, {arrow}, {samples.share(lowest)}."
-    ]
+    number = f"{n_high or 'None'} of the {len(shares)} directions"
+    least = f"the least supported, {arrow}, {samples.share(lowest)}"
+    return [f"{number} {'recurs' if n_high < 2 else 'recur'} {samples.high}; {least}."]
 
 
 def _describe_items(result: FitResult) -> list[str]:

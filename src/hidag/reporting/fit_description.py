@@ -339,15 +339,11 @@ def summarize_latents(result: FitResult) -> list[LatentSummary]:
     strength, q, _ = standardized_loadings(result)
     counts = result.q_matrix.sum(axis=0)
     order = np.argsort(-np.abs(strength) * q, axis=0, kind="stable")
-    return [
-        LatentSummary(
-            name,
-            tuple(table[k, :m].tolist()),
-            int(counts[k]),
-            tuple(result.item_names[j] for j in order[: min(counts[k], _N_STRONGEST), k]),
-        )
-        for k, (name, m) in enumerate(zip(result.latent_names, result.terms.levels, strict=True))
-    ]
+    out = []
+    for k, (name, m) in enumerate(zip(result.latent_names, result.terms.levels, strict=True)):
+        items = [result.item_names[j] for j in order[: min(counts[k], _N_STRONGEST), k]]
+        out.append(LatentSummary(name, tuple(table[k, :m].tolist()), int(counts[k]), tuple(items)))
+    return out
 
 
 def describe_loadings(result: FitResult) -> str:

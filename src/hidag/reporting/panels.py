@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 GOOD_RMSEA, POOR_RMSEA, POOR_SRMSR = 0.03, 0.05, 0.05
 #: Residual correlations, and RMSD of items, that are practically relevant.
 RELEVANT_SIZE = 0.1
-#: A p-value far in the tail is inaccurate: a single pair has to pass this share of Bonferroni's
-#: bound.
+#: A p-value far in the tail is inaccurate: a single pair needs this share of Bonferroni's bound.
 SINGLE_SHARE = 0.01
 #: More than this share of low predictive p-values is not expected under a true model.
 MAX_LOW_CHECKS = 0.1
@@ -40,8 +39,7 @@ MAX_LOW_CHECKS = 0.1
 STRONG_EVIDENCE = 10.0
 #: Share of bootstrap samples that should reproduce a latent.
 MIN_RECURRENCE = 0.8
-#: Items without error have an infinite coefficient, which alone is no reason for a warning; more
-#: than this share of undetermined parameters is.
+#: Share of undetermined parameters from which they are reported: items without error have one.
 MAX_UNDETERMINED = 0.1
 _MAX_PAIRS, _MAX_PROFILES, _MAX_ITEM_EFFECTS = 25, 20, 200
 #: Classification accuracy below which decisions about single persons are discouraged.
@@ -278,14 +276,11 @@ def interventions_panel(result: FitResult, effects: AverageEffects | None = None
         )
     paragraphs += _describe_effect_intervals(effects, reason)
     if len(result.latent_names) > MAX_LATENTS_WITH_ITEMS:
-        paragraphs.append(
-            f"Effects on items are omitted with more than {MAX_LATENTS_WITH_ITEMS} latents; "
-            "`hidag whatif --effects` computes them."
-        )
-    unidentified = effects.unidentified_note()
+        omitted = f"Effects on items are omitted with more than {MAX_LATENTS_WITH_ITEMS} latents"
+        paragraphs.append(f"{omitted}; `hidag whatif --effects` computes them.")
+    unidentified, rows = effects.unidentified_note(), effects.rows()
     notes = (effects.interval_note(), effects.truncation_note(), unidentified)
     paragraphs += _sentences(note for note in notes if note is not None)
-    rows = effects.rows()
     sizes = effect_sizes(rows, result)
     order = sorted(range(len(rows)), key=lambda r: -sizes[r])
     columns = ["cause", "effect", "low", "high"]
@@ -382,10 +377,8 @@ def find_misfits(statistics: FitStatistics) -> tuple[str, ...]:
         )
     low = sum(p < LEVEL for p in statistics.checks.column("p_value"))
     if low > max(1.0, MAX_LOW_CHECKS * len(statistics.checks)):
-        out.append(
-            f"{low} of {len(statistics.checks)} predictive checks have p < {LEVEL:g}: data "
-            "simulated from the model differ from the observed data"
-        )
+        checks = f"{low} of {len(statistics.checks)} predictive checks have p < {LEVEL:g}"
+        out.append(f"{checks}: data simulated from the model differ from the observed data")
     return tuple(out)
 
 
@@ -399,10 +392,8 @@ def find_q_misfit(validation: QValidation) -> tuple[str, ...]:
     if max(gains, default=0.0) < STRONG_EVIDENCE:
         return ()
     n_changed = int((validation.provisional != validation.suggested).sum())
-    return (
-        f"the data support changes of {n_changed} of {validation.provisional.size} entries of the "
-        "given Q-matrix",
-    )
+    share = f"{n_changed} of {validation.provisional.size} entries"
+    return (f"the data support changes of {share} of the given Q-matrix",)
 
 
 def find_unstable_latents(bootstrap: BootstrapResult) -> tuple[str, ...]:
@@ -429,10 +420,9 @@ def find_undetermined(errors: StandardErrors) -> tuple[str, ...]:
     n_parameters = len(errors.names) - len(errors.known_in_sum)
     if len(errors.flat) <= MAX_UNDETERMINED * n_parameters:
         return ()
-    return (
-        f"{len(errors.flat)} of {n_parameters} parameters are not locally identified or on the "
-        f"boundary, for instance {errors.flat[0]}",
-    )
+    share = f"{len(errors.flat)} of {n_parameters} parameters"
+    where = "not locally identified or on the boundary"
+    return (f"{share} are {where}, for instance {errors.flat[0]}",)
 
 
 def _poor_moments(absolute: LimitedInformation) -> list[str]:

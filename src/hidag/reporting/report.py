@@ -36,12 +36,10 @@ if TYPE_CHECKING:
 
 #: Longer tables of items and lists of starts are collapsed.
 _OPEN_TABLE_ITEMS, _OPEN_STARTS = 60, 12
-#: Characters of a printed page beside an item, its type, intercept and variance, and the least and
-#: most that the column of a loading takes.
+#: Characters of a printed page for loadings, and the least and most that a column of them takes.
 _PRINTED_WIDTH, _MIN_COLUMN, _MAX_COLUMN = 70, 7, 20
-_MAX_SETTING_LENGTH = 160
-#: Items named for each type and reason.
-_MAX_NAMES = 8
+#: Characters of a setting, and items named for each type and reason.
+_MAX_SETTING_LENGTH, _MAX_NAMES = 160, 8
 #: Ids and names of sections that the navigation links to, before and after the panels.
 _FIRST_SECTIONS = (
     ("found", "Summary"), ("fitted", "Model and data"), ("graph-section", "Causal graph"),
@@ -52,8 +50,7 @@ _LAST_SECTIONS = (
 )  # fmt: skip
 #: Margin of the drawing, so that nodes can be dragged a little.
 _MARGIN = 14.0
-#: Minimum size, so that nodes of a small graph can be dragged. Pages scale it by 1.5, to about
-#: 480 by 320 pixels.
+#: Minimum size, so that nodes of a small graph can be dragged; pages scale it by 1.5.
 _MIN_WIDTH, _MIN_HEIGHT = 320.0, 214.0
 #: Larger conditional tables are in the files only.
 _MAX_CONFIGURATIONS = 64
@@ -138,14 +135,10 @@ def render_report(
     content = content or ReportContent()
     tables = {table.name: display_table(table) for table in content.tables}
     missing = missing_section(content.headings, result)
-    sections = [
-        {
-            "id": f"part-{number}",
-            "heading": one.heading,
-            "paragraphs": one.paragraphs,
-            "tables": [tables[name] for name in one.tables],
-        }
-        for number, one in enumerate((*content.sections, *([missing] if missing else [])))
+    parts = enumerate((*content.sections, *([missing] if missing else [])))
+    sections: list[dict[str, Any]] = [
+        vars(one) | {"id": f"part-{number}", "tables": [tables[name] for name in one.tables]}
+        for number, one in parts
     ]
     support = {(a, b): share for a, b, share in content.support} if content.support else None
     directions = {(a, b): share for a, b, share in content.directions}
@@ -342,12 +335,9 @@ def _conditional_table(
     if table[..., 0].size > _MAX_CONFIGURATIONS:
         return ()
     shares = inference.marginal(parents) if parents else np.array(1.0)
-    return tuple(
-        TableRow(
-            tuple((names[c], level) for c, level in zip(parents, levels, strict=True)),
-            float(shares[levels]),
-            bool(shares[levels] * n_rows < _FEW_ROWS),
-            tuple(table[levels].tolist()),
-        )
-        for levels in np.ndindex(*table.shape[:-1])
-    )
+    rows = []
+    for levels in np.ndindex(*table.shape[:-1]):
+        given = tuple((names[c], level) for c, level in zip(parents, levels, strict=True))
+        share, sparse = float(shares[levels]), bool(shares[levels] * n_rows < _FEW_ROWS)
+        rows.append(TableRow(given, share, sparse, tuple(table[levels].tolist())))
+    return tuple(rows)

@@ -130,22 +130,16 @@ def fit(
     from hidag.reporting import assemble_report, list_concerns
 
     n_latents, level_numbers = opt.parse_latents(latents), opt.parse_levels(levels)
-    settings: dict[str, Any] = {
-        "levels": level_numbers,
-        "effects": opt.parse_effects(effects),
-        "random_state": seed,
-        "n_starts": "auto" if starts is None else starts,
-        "method": method,
-        "law": law,
+    settings: dict[str, Any] = {"levels": level_numbers, "effects": opt.parse_effects(effects)}
+    settings |= {"random_state": seed, "n_starts": "auto" if starts is None else starts}
+    settings |= {"method": method, "law": law, "n_jobs": jobs, "max_iter": max_iter, "tol": tol}
+    settings |= {
         "penalty": None if penalty.lower() == "none" else penalty,
         "penalty_strength": penalty_strength,
         "graph_score": score,
         "search": search,
         "resample": int(resample) if resample.isdigit() else resample,
         "effective_size": _number_or_text(effective_size),
-        "n_jobs": jobs,
-        "max_iter": max_iter,
-        "tol": tol,
     }
     reading = ReadOptions(id_column, weights, missing or (), drop or (), words or ())
     source = read_source(table, types, q, family=family, use_folder_q=not no_q, reading=reading)
@@ -163,9 +157,8 @@ def fit(
     if source.ids is not None and id_column is not None:
         warn_of_ids(source.ids, id_column)
     names = () if source.q is None else source.q.column_names
-    settings["knowledge"] = read_knowledge(
-        knowledge, require or (), forbid or (), tiers, hierarchy or (), names
-    )
+    edges = require or (), forbid or (), tiers, hierarchy or ()
+    settings["knowledge"] = read_knowledge(knowledge, *edges, names)
     result, values, issued = fit_source(source, n_latents, settings)
     result = store_options(result, reading)
     say_data(result, table)
@@ -264,9 +257,8 @@ def fit_source(
     from hidag.estimator import DCRL
 
     with collected_warnings() as issued, progress_bar() as observer:
-        model = DCRL(
-            n_latents, family=source.family, q_matrix=source.q, observer=observer, **settings
-        ).fit(source.table, sample_weight=source.weights)
+        given = {"family": source.family, "q_matrix": source.q, "observer": observer, **settings}
+        model = DCRL(n_latents, **given).fit(source.table, sample_weight=source.weights)
     result = model.result_
     reasons, booleans = list(result.family_reasons), boolean_columns(source.table)
     for j, name in enumerate(result.item_names):

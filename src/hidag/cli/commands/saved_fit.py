@@ -111,9 +111,7 @@ def errors(
     missing: opt.MissingAgain = None,
     out: opt.NumbersFile = None,
     patterns: Path | None = option(
-        None,
-        "CSV file for the expected response of each item in each pattern of its latents (with "
-        "guess and slip) and its standard error.",
+        None, "CSV file for expected responses by latent pattern (guess, slip) and their errors."
     ),
     json_: opt.Json = False,
 ) -> None:
@@ -177,11 +175,8 @@ def goodness(
     if out is not None:
         parts = (found.pairs, found.items, found.checks, persons.table)
         # Statistics that cannot be computed for many latents have no columns.
-        writers = {
-            name: csv_writer(part.columns, part.rows)
-            for name, part in zip(GOODNESS_FILES, parts, strict=True)
-            if part.columns
-        }
+        pairs = zip(GOODNESS_FILES, parts, strict=True)
+        writers = {name: csv_writer(one.columns, one.rows) for name, one in pairs if one.columns}
         fill_folder(out, writers, GOODNESS_FILES)
         if not json_:
             say(f"\nwrote {', '.join(writers)} into {out}")
@@ -209,21 +204,16 @@ def classify(
 
 
 def _read_rows(
-    fitted: FitResult,
-    table: Path,
-    ids: str | None,
-    missing: list[str] | None,
-    weights: str | None = None,
+    fitted: FitResult, table: Path, ids: opt.Name, missing: opt.Texts, weights: opt.Name = None
 ) -> tuple[Any, list[Any] | None, dict[str, list[Any]]]:
     """Return the items of a fit in a table, row identifiers if there are any, other columns."""
     from hidag.cli.data_source import find_id_column, read_items, warn_of_ids
 
     column = find_id_column(fitted, table, ids)
     rows, columns = read_items(fitted, table, [column, weights], missing)
-    if column is None:
-        return rows, None, columns
-    warn_of_ids(columns[column], column)
-    return rows, columns[column], columns
+    if column is not None:
+        warn_of_ids(columns[column], column)
+    return rows, None if column is None else columns[column], columns
 
 
 @app.command(epilog="Example:\n\n`hidag bootstrap fit answers.csv --resamples 200`")
@@ -287,15 +277,10 @@ def _bootstrap_files(fitted: FitResult, found: BootstrapResult) -> dict[str, Wri
     from hidag.inference.intervals import MIN_REPLICATES
     from hidag.reporting.assembly import bootstrap_effects
 
-    enough = found.n_refits >= MIN_REPLICATES
-    effects = bootstrap_effects(fitted, found)
-    tables = (
-        found.edge_table(),
-        found.q_table(),
-        found.coefficient_table() if enough else [],
-        found.law_table() if enough else [],
-        [] if effects is None else effects.rows(),
-    )
+    enough, effects = found.n_refits >= MIN_REPLICATES, bootstrap_effects(fitted, found)
+    intervals = (found.coefficient_table(), found.law_table()) if enough else ([], [])
+    effect_rows = [] if effects is None else effects.rows()
+    tables = (found.edge_table(), found.q_table(), *intervals, effect_rows)
     names = zip(BOOTSTRAP_FILES, tables, strict=False)
     writers = {name: write_dicts(rows) for name, rows in names if rows}
     return {**writers, BOOTSTRAP_FILES[-1]: found.save}

@@ -268,10 +268,10 @@ def _say_comparison(result: FitResult, truth: Truth, evaluation: Evaluation, gra
     pairs = zip(ours, true, strict=True)
     say_columns([[left, "|", right[margin:]] for left, right in pairs], indent="  ")
     say("\ngraph: estimate and truth")
-    estimated, expected = format_edges(graph), format_edges(truth.cpdag)
+    found, expected = format_edges(graph), format_edges(truth.cpdag)
+    edges = dict.fromkeys([*expected, *found])
     rows = [
-        [edge if edge in estimated else "", "|", edge if edge in expected else ""]
-        for edge in dict.fromkeys([*expected, *estimated])
+        [edge if edge in found else "", "|", edge if edge in expected else ""] for edge in edges
     ]
     say_columns(rows, indent="  ")
     say()

@@ -110,7 +110,7 @@ def _as_numbers(given: Mapping[str, str], fitted: FitResult) -> dict[str, str]:
     from hidag.measurement.families import item_type
 
     family = dict(zip(fitted.item_names, fitted.families, strict=True))
-    out = {}
+    out = dict(given)
     for name, value in given.items():
         labels = [label.casefold() for label in fitted.answer_words.get(name, ())]
         boolean = BOOLEAN_WORDS.get(value.lower())
@@ -119,8 +119,6 @@ def _as_numbers(given: Mapping[str, str], fitted: FitResult) -> dict[str, str]:
             out[name] = f"{labels.index(value.casefold())}"
         elif boolean is not None and is_item and item_type(family[name]).is_binary:
             out[name] = f"{boolean:g}"
-        else:
-            out[name] = value
     return out
 
 
@@ -134,11 +132,9 @@ def _describe_question(answer: WhatIfResult, typed: Mapping[str, str]) -> list[s
         condition = ", ".join(f"{name} = {typed[name]}" for name in answer.given)
         out.append(f"given{' after the intervention' if answer.do else ''}: {condition}")
     if answer.do and not answer.determined:
-        more = "" if answer.complete else " or more"
-        out.append(
-            f"the graph leaves {answer.n_parent_sets}{more} possible sets of causes of the "
-            "intervened latents; ranges are the least and the most over them"
-        )
+        sets = f"{answer.n_parent_sets}{'' if answer.complete else ' or more'} possible sets"
+        ranges = "ranges are the least and the most over them"
+        out.append(f"the graph leaves {sets} of causes of the intervened latents; {ranges}")
     if not answer.exact:
         out.append("the graph is too dense for exact results: they are based on 200,000 draws")
     note = answer.unidentified_note()
@@ -167,10 +163,8 @@ def _warn_of_far(answer: WhatIfResult, fitted: FitResult, spreads: _Spreads) -> 
         observed = float(item_type(family[name]).as_observed(np.array([value]))[0])
         distance = standardise_change(abs(observed - expected.get(name, 0.0)), spread)
         if distance > _EXTRAPOLATION:
-            out.append(
-                f"{name} = {answer.given[name]} is {distance:.3g} standard deviations from the "
-                "mean: the result is an extrapolation"
-            )
+            far = f"is {distance:.3g} standard deviations from the mean"
+            out.append(f"{name} = {answer.given[name]} {far}: the result is an extrapolation")
     return out
 
 
@@ -339,8 +333,7 @@ def _describe_losses(fitted: FitResult, kind: str, *, items: bool) -> list[str]:
         out.append(f"{edges} {what} {member}")
     omitted = items_without_table(fitted) if items and kind != "dowhy" else ()
     if omitted:
-        out.append(
-            f"{len(omitted)} of {len(fitted.item_names)} items are omitted because they have no "
-            f"finite table of probabilities: {join_names(omitted)}"
-        )
+        number = f"{len(omitted)} of {len(fitted.item_names)} items are omitted"
+        reason = "because they have no finite table of probabilities"
+        out.append(f"{number} {reason}: {join_names(omitted)}")
     return out
