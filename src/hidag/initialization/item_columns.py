@@ -129,7 +129,6 @@ class ItemColumns:
 
         Parameters
         ----------
-        n_tables : int
         skip : int
             First tables of the sequence that are left out.
         """

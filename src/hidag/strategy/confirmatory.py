@@ -60,7 +60,6 @@ def estimate_confirmatory(problem: SearchProblem, start: StartPoint | None = Non
 
     Parameters
     ----------
-    problem : SearchProblem
     start : StartPoint or None
         Starting point that replaces all others.
     """

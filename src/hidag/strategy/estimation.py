@@ -50,10 +50,8 @@ class StageOneSettings:
     levels : tuple of int, length K
     penalty : Penalty
         Its initial strength.
-    schedule : Schedule
     q_entries : ndarray of int8, shape (J, K), or None
         1, 0, or -1 where Q is to be estimated; None estimates all of it.
-    effects : Effects
     method : {"auto", "em", "saem"}
     law : {"auto", "network", "saturated"}
         "auto" decides by an information criterion, unless knowledge forbids edges.
@@ -62,9 +60,6 @@ class StageOneSettings:
         labels of latents are arbitrary during the fit.
     adapt : bool
         Whether the penalty's strength is estimated from the data.
-    n_starts : int or "auto"
-    seed, n_threads : int
-    progress : callable or None
     """
 
     levels: tuple[int, ...]
@@ -150,7 +145,6 @@ def estimate_measurement(
     values : ndarray, shape (N, J)
         Responses on the user's scale; NaN in missing cells.
     families : sequence of str, length J
-    settings : StageOneSettings
     weights : ndarray, shape (N,), optional
         Positive weights of rows.
     start : (MeasurementParameters, ndarray of shape (S,)), optional

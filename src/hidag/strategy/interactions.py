@@ -207,11 +207,6 @@ def interaction_scores(
 ) -> tuple[Terms, Array, NDArray[np.bool_]]:
     """Return score tests of products of two of an item's latents, added to an estimate.
 
-    Parameters
-    ----------
-    problem : SearchProblem
-    estimate : Estimate
-
     Returns
     -------
     terms : Terms

@@ -65,7 +65,6 @@ def measure_rises(working: MeasurementParameters, data: WorkingData, shares: Sha
     ----------
     working : MeasurementParameters
         On the working scale of ``data``.
-    data : WorkingData
     shares : callable
         Shares of joint levels under the law that belongs to the parameters.
     """
@@ -142,7 +141,6 @@ def canonicalise_labels(
     ----------
     working : MeasurementParameters
         On the working scale of ``data``.
-    data : WorkingData
     shares : callable
         From some latents to the shares of their joint levels under the fitted law.
     reorder : bool

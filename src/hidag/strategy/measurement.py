@@ -58,12 +58,9 @@ class StageOneRecord:
     Attributes
     ----------
     method : {"em", "saem"}
-    n_iter : int
-    converged : bool
     log_likelihood, objective : float
         Of the observed data, without and with the penalty; NaN if states are not enumerated.
     trace : ndarray, shape (n_iter, 2)
-    starts : tuple of StartRecord
     n_reached : int
         Starts that reached the best solution.
     penalty : Penalty
@@ -278,9 +275,6 @@ def exact_measurement(
 
     Parameters
     ----------
-    stage_one : StageOne
-    data : WorkingData
-    space : StateSpace
     columns : ndarray of int, shape (J,)
         The user's number of each item of ``data``.
     reorder : bool
@@ -289,7 +283,6 @@ def exact_measurement(
         Whether levels are sorted; not for conjunctive items, whose levels have a meaning.
     possible : ndarray of bool, shape (S,), optional
         Joint states that a hierarchy allows, in the order of ``stage_one``.
-    n_threads : int
     """
     best, parents = stage_one.best, None
     network = stage_one.network
@@ -373,10 +366,8 @@ class SampledMeasurement:
 
     Attributes
     ----------
-    stage_one : SampledStageOne
     parameters : MeasurementParameters
         In the user's order and units.
-    law : NetworkLaw
     draws : ndarray of uint8, shape (R, N, K)
         Draws of the latents given the data, latents as in ``law``.
     data : WorkingData

@@ -45,9 +45,7 @@ class SearchProblem(Problem):
         Whether the penalty's strength is estimated from the data.
     seed : int
         Start ``i`` draws from ``SeedSequence(seed, spawn_key=(i,))``.
-    n_starts : int or "auto"
     law : {"auto", "network", "saturated"}
-    progress : callable or None
     """
 
     terms: Terms
@@ -95,10 +93,6 @@ class StartRecord:
 
     Attributes
     ----------
-    label : str
-    objective, log_likelihood : float
-    n_iter : int
-    converged : bool
     n_rows : int
         Number of rows on which starts were compared, 0 for all of them.
     """
@@ -131,10 +125,8 @@ class NetworkEstimate:
     ----------
     estimate : Estimate
         Its probabilities factorise over ``parents``.
-    parents : tuple of tuples of int
     unconstrained : ndarray, shape (S,)
         The law after a few unconstrained updates, for the graph search.
-    penalty : Penalty
     preferred : bool
         Whether its information criterion is better than that of the saturated law.
     """
@@ -154,7 +146,6 @@ class StageOne:
     ----------
     best : Estimate
         Under the saturated law.
-    records : tuple of StartRecord
     n_reached : int
         Starts that reached the best objective.
     method : {"em", "saem"}

@@ -216,7 +216,6 @@ class SampledStageOne:
     ----------
     parameters : MeasurementParameters
         On the working scale.
-    law : NetworkLaw
     draws : ndarray of uint8, shape (R, N, K)
         Draws of the latents given the data, under a law with no fewer edges than ``law``, for the
         graph search with an effective number of ``rows_for_graph`` rows.
@@ -224,7 +223,6 @@ class SampledStageOne:
         Share of the latents' pairwise information that the items carry.
     penalty : Penalty
         With the strength that was used.
-    n_iter : int
     converged : bool
         Whether the support and the coefficients converged.
     trace : ndarray, shape (n_iter,)
@@ -247,11 +245,9 @@ class SamplingTask:
 
     Attributes
     ----------
-    data : WorkingData
     levels : tuple of int, length K
     q_entries : ndarray of int8, shape (J, K)
         1 (loads), 0 (does not load), -1 (to be estimated). Without -1 there is no penalty.
-    penalty : Penalty
     schedule : Schedule
         ``n_sweeps``, ``decay`` and ``max_iter`` are used; at least 40 steps follow the last
         support selection.
@@ -259,10 +255,8 @@ class SamplingTask:
         Structure learning from draws of the latents, shape (n, K), and an effective sample size.
     final_parents : callable or None
         The same for the last graph; ``learn_parents`` by default.
-    seed : int
     adapt : bool
         Whether the penalty's strength is estimated from the data.
-    n_threads : int
     progress : callable or None
         Called with (iteration, max_iter).
     """
@@ -287,7 +281,6 @@ def estimate_by_sampling(
 
     Parameters
     ----------
-    task : SamplingTask
     begin : MeasurementParameters or None
         Starting point on the working scale; the spectral start by default.
     to_maximum : bool

@@ -48,7 +48,6 @@ class Candidate:
         The estimate under a saturated law that it started from.
     estimate : Estimate
         Its probabilities factorise over ``parents``.
-    parents : tuple of tuples of int
     data : WorkingData
         The rows.
     criterion : float
@@ -155,7 +154,6 @@ def structural_em(
 
     Parameters
     ----------
-    problem : SearchProblem
     first : Candidate
         Starting point.
     possible : ndarray of bool, shape (S,), optional

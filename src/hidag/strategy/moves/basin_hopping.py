@@ -81,7 +81,6 @@ def hop_from(end: Candidate, problem: SearchProblem, observer: Observer) -> Cand
     ----------
     end : Candidate
         On all rows, with the criterion of :func:`criterion_of`.
-    problem : SearchProblem
     observer : callable
         Called after every EM step.
     """

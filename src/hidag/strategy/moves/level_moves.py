@@ -89,7 +89,6 @@ def with_level_moves(
         On all rows; unchanged with two levels or with interactions.
     first : Candidate
         The candidate that it started from.
-    problem : SearchProblem
     """
     config, space = CONFIG.levels, problem.space
     for _ in range(config.max_rounds):
@@ -126,7 +125,6 @@ def shift_levels(
     items : MeasurementParameters
         With main effects only.
     law : ndarray, shape (S,)
-    space : StateSpace
     features : ndarray, shape (S, T)
         Values of the terms in all joint states.
     """

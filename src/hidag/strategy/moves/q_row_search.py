@@ -43,11 +43,8 @@ def improve_rows(
     ----------
     estimate : Estimate
         Converged, with interactions.
-    data : WorkingData
-    space : StateSpace
     q_entries : ndarray of int8, shape (J, K)
         1, 0, or -1 for entries to be estimated.
-    effects : Effects
     price : float
         Cost per term, in units of log-likelihood.
 
@@ -152,7 +149,6 @@ def _fit_means(
     ----------
     weights : ndarray, shape (N, C)
         Posteriors of the combinations given the other items.
-    data, item, family
     price : float
         Cost of each mean beyond the first.
 

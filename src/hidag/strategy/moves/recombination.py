@@ -67,7 +67,6 @@ def converge_and_recombine(
     ----------
     looks : list of Candidate
         One per start. If all are the same optimum, the best is returned alone, unchanged.
-    problem : SearchProblem
     observers : list of callables
         Called after every EM step, one per start.
     most_ends : int
@@ -295,8 +294,6 @@ def try_monotone_loadings(
         The best first. A single one, to which all starts converged, is returned unchanged.
     looks : list of Candidate
         Candidates, one per start.
-    problem : SearchProblem
-    observers : list of callables
 
     Returns
     -------

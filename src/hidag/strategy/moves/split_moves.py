@@ -38,7 +38,6 @@ class Split:
 
     Attributes
     ----------
-    latent : int
     leaving : ndarray of int
         Items that go to the other part.
     excess : float
@@ -115,8 +114,6 @@ def residual_correlations(
 
     Parameters
     ----------
-    items : MeasurementParameters
-    data : WorkingData
     design : ndarray, shape (S, 1 + T)
         A one and the terms' values in each state.
     law : ndarray, shape (S,)
@@ -146,8 +143,6 @@ def least_used_and_splits(
 
     Parameters
     ----------
-    items : MeasurementParameters
-    data : WorkingData
     residual : ndarray, shape (J, J)
         From :func:`residual_correlations`.
     free : ndarray of bool, shape (K,)
@@ -333,10 +328,6 @@ class CorrelationCheck:
     """Correlations of the items, for comparison with fits.
 
     Responses of any family are first transformed such that latents act on them about linearly.
-
-    Parameters
-    ----------
-    data : WorkingData
     """
 
     def __init__(self, data: WorkingData) -> None:

@@ -79,8 +79,6 @@ def cost_of_knowledge(
         Found under the knowledge.
     search : callable
         Repeats the search under other knowledge.
-    knowledge : Knowledge
-    observed : ObservedFit
     max_pairs : int
         Largest number of pairs that are tested one by one.
     """
@@ -156,14 +154,12 @@ class EdgeTest:
 
     Attributes
     ----------
-    pair : tuple of str
     score_loss : float
         Loss of the graph's score without the edge.
     likelihood_loss : float
         Loss of observed-data log-likelihood.
     saved : float
         Complexity saved: half the log of the effective number of rows per parameter.
-    kept : bool
     """
 
     pair: tuple[str, str]
@@ -189,7 +185,6 @@ class Confirmed:
 
     Attributes
     ----------
-    graph : CPDAG
     tests : tuple of EdgeTest
         The comparisons that were made.
     law : ndarray, shape (S,), or None
@@ -231,12 +226,10 @@ def confirm_edges(
 
     Parameters
     ----------
-    found : SearchResult
     search : callable
         Repeats the search under other knowledge.
     knowledge : Knowledge or None
         Required edges are not tested.
-    observed : ObservedFit
     score : LocalScore
         Score that the search maximised.
     n_rows : float
@@ -246,7 +239,6 @@ def confirm_edges(
         Number of rows in the score. It exceeds ``n_rows`` after few unconstrained updates, which
         understate dependence that the law lacked; other dependence is then overstated, and its
         edges are tested.
-    max_tests : int
     """
     half_log = 0.5 * float(np.log(max(n_rows, 2.0)))
     certain_loss = CONFIG.edge_tests.certain_loss * max(1.0, n_scored / max(n_rows, 1.0))
@@ -342,10 +334,8 @@ def search_by_likelihood(
     ----------
     found : SearchResult
         Starting point of the search, from counts.
-    observed : ObservedFit
     score : LocalScore
         Score of the counts.
-    knowledge : Knowledge or None
     """
     names = found.graph.names
     rules = None if knowledge is None else knowledge.constraints(names)

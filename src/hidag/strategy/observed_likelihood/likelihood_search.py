@@ -46,13 +46,10 @@ class ObservedFit:
 
     Attributes
     ----------
-    data : WorkingData
     parameters : MeasurementParameters
         On the working scale.
-    space : StateSpace
     law : ndarray, shape (S,)
         Starting point of laws over a graph.
-    n_threads : int
     possible : ndarray of bool, shape (S,), or None
         Joint states that a hierarchy allows, the only ones with mass in ``law``; None for all.
     """
@@ -220,8 +217,6 @@ def move_estimates(observed: ObservedFit, parents: Parents, law: Array) -> MoveE
 
     Parameters
     ----------
-    observed : ObservedFit
-    parents : tuple of tuples of int
     law : ndarray, shape (S,)
         The best one over the graph.
     """
@@ -400,7 +395,6 @@ class FittedGraph:
 
     Attributes
     ----------
-    parents : tuple of tuples of int
     law : ndarray, shape (S,)
     log_likelihood : float
         Of the observed data.
