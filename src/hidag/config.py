@@ -438,6 +438,8 @@ class ExploratoryConfig:
     starts_on_disagreement: int = 8
     # Objectives this close to the best, per row, count as the same optimum.
     same_optimum: float = 1e-3
+    # Tolerance of the final fit of the selected Q (benchmarks/weak_items.py).
+    final_tolerance: float = 0.1
 
 
 @dataclass(frozen=True)

@@ -84,27 +84,15 @@ def _minimise(
 
 @dataclass(frozen=True)
 class FactorCount:
-    """Criteria for k = 0, 1, ..., M common factors.
+    """Criteria for k = 0, 1, ..., M common factors."""
 
-    Attributes
-    ----------
-    eigenvalues : ndarray, shape (M,)
-        Of the correlations with communalities on the diagonal.
-    noise : ndarray, shape (M,)
-        Largest eigenvalues of the permuted tables.
-    factor_bic : ndarray, shape (M + 1,)
-        BIC of k = 0, ..., M factors minus the smallest; NaN if not computed.
-    n_rows : float
-        Mean number of rows per correlation.
-    largest : int
-        Largest number of latents that may be selected, at most M; M if not given. Larger counts are
-        computed to show whether this limit binds.
-    """
-
-    eigenvalues: Array
-    noise: Array
+    eigenvalues: Array  # Of the correlations with communalities on the diagonal, shape (M,).
+    noise: Array  # Largest eigenvalues of the permuted tables, shape (M,).
+    # BIC of k = 0, ..., M factors minus the smallest; NaN if not computed, shape (M + 1,).
     factor_bic: Array
-    n_rows: float
+    n_rows: float  # Mean number of rows per correlation.
+    # Largest number of latents that may be selected, at most M; M if not given. Larger counts are
+    # computed to show whether this limit binds.
     largest: int = 0
 
     def __post_init__(self) -> None:

@@ -23,45 +23,25 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class PairCorrelations:
-    """Pairwise-complete correlations of the items.
+    """Pairwise-complete correlations of the items."""
 
-    Attributes
-    ----------
-    matrix : ndarray, shape (J, J)
-        Positive definite, with ones on the diagonal.
-    n_rows : float
-        Mean number of rows, or sum of weights, of a pair of items.
-    raw : ndarray, shape (J, J)
-        Before the projection to positive definite matrices; zero for unobserved pairs.
-    unseen : ndarray of bool, shape (J, J)
-        Pairs that no row observes.
-    """
-
-    matrix: Array
-    n_rows: float
+    matrix: Array  # Positive definite, with ones on the diagonal, shape (J, J).
+    n_rows: float  # Mean number of rows, or sum of weights, of a pair of items.
+    # Before the projection to positive definite matrices; zero for unobserved pairs, shape (J, J).
     raw: Array
-    unseen: NDArray[np.bool_]
+    unseen: NDArray[np.bool_]  # Pairs that no row observes, shape (J, J).
 
 
 @dataclass(frozen=True)
 class ItemColumns:
-    """Standardised columns of J items.
+    """Standardised columns of J items."""
 
-    Attributes
-    ----------
-    x : ndarray, shape (N, D)
-        Mean zero and variance one over the item's observed rows, zero elsewhere; columns of one
-        item are uncorrelated.
-    seen : ndarray of bool, shape (N, J)
-    item : ndarray of int, shape (D,)
-        Item of each column.
-    weights : ndarray, shape (N,), or None
-    """
-
+    # Mean zero and variance one over the item's observed rows, zero elsewhere; columns of one item
+    # are uncorrelated, shape (N, D).
     x: Array
-    seen: NDArray[np.bool_]
-    item: NDArray[np.intp]
-    weights: Array | None = None
+    seen: NDArray[np.bool_]  # Shape (N, J).
+    item: NDArray[np.intp]  # Item of each column, shape (D,).
+    weights: Array | None = None  # Shape (N,).
 
     @classmethod
     def of(

@@ -43,34 +43,22 @@ LAWS = ("auto", "network", "saturated")
 
 @dataclass(frozen=True)
 class StageOneSettings:
-    """The model of Stage I and how it is estimated.
+    """The model of Stage I and how it is estimated."""
 
-    Attributes
-    ----------
-    levels : tuple of int, length K
-    penalty : Penalty
-        Its initial strength.
-    q_entries : ndarray of int8, shape (J, K), or None
-        1, 0, or -1 where Q is to be estimated; None estimates all of it.
-    method : {"auto", "em", "saem"}
-    law : {"auto", "network", "saturated"}
-        "auto" decides by an information criterion, unless knowledge forbids edges.
-    knowledge : Knowledge or None
-        About the latents by their numbers in Q; used only with ``q_entries``, because otherwise
-        labels of latents are arbitrary during the fit.
-    adapt : bool
-        Whether the penalty's strength is estimated from the data.
-    """
-
-    levels: tuple[int, ...]
-    penalty: Penalty
+    levels: tuple[int, ...]  # Length K.
+    penalty: Penalty  # Its initial strength.
     schedule: Schedule
+    # 1, 0, or -1 where Q is to be estimated; None estimates all of it, shape (J, K).
     q_entries: NDArray[np.int8] | None = None
     effects: Effects = MAIN_EFFECTS
-    method: str = "auto"
+    method: str = "auto"  # {"auto", "em", "saem"}.
+    # "auto" decides by an information criterion, unless knowledge forbids edges, {"auto",
+    # "network", "saturated"}.
     law: str = "auto"
+    # About the latents by their numbers in Q; used only with ``q_entries``, because otherwise
+    # labels of latents are arbitrary during the fit.
     knowledge: Knowledge | None = None
-    adapt: bool = True
+    adapt: bool = True  # Whether the penalty's strength is estimated from the data.
     n_starts: int | str = "auto"
     seed: int = 0
     n_threads: int = 1

@@ -254,7 +254,7 @@ def _fit_selected(
         allowed=own,
         penalty=NO_SPARSITY,
         adapt=False,
-        schedule=problem.tolerating(0.1),
+        schedule=problem.tolerating(CONFIG.exploratory.final_tolerance),
     )
     here = replace(first, estimate=network.estimate, parents=network.parents)
     found = with_level_moves(structural_em(fixed, here), here, fixed)

@@ -53,31 +53,19 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class StageOneRecord:
-    """The course of Stage I.
+    """The course of Stage I."""
 
-    Attributes
-    ----------
-    method : {"em", "saem"}
-    log_likelihood, objective : float
-        Of the observed data, without and with the penalty; NaN if states are not enumerated.
-    trace : ndarray, shape (n_iter, 2)
-    n_reached : int
-        Starts that reached the best solution.
-    penalty : Penalty
-        With the strength that was used.
-    hierarchy_loss : float
-        Log-likelihood lost by the states that a hierarchy excludes; NaN without a hierarchy.
-    """
-
-    method: str
+    method: str  # {"em", "saem"}.
     n_iter: int
     converged: bool
+    # Of the observed data, without and with the penalty; NaN if states are not enumerated.
     log_likelihood: float
     objective: float
-    trace: Array
+    trace: Array  # Shape (n_iter, 2).
     starts: tuple[StartRecord, ...]
-    n_reached: int
-    penalty: Penalty
+    n_reached: int  # Starts that reached the best solution.
+    penalty: Penalty  # With the strength that was used.
+    # Log-likelihood lost by the states that a hierarchy excludes; NaN without a hierarchy.
     hierarchy_loss: float = math.nan
 
 
@@ -143,27 +131,14 @@ class Measurement(Protocol):
 
 @dataclass(frozen=True)
 class ExactMeasurement:
-    """The estimate of Stage I with enumerated joint states.
+    """The estimate of Stage I with enumerated joint states."""
 
-    Attributes
-    ----------
-    stage_one : StageOne
-        The best estimate and the records of all starts, in canonical order.
-    observed : ObservedFit
-        Data and parameters in canonical order, latents as in ``law``.
-    parameters : MeasurementParameters
-        In the user's order and units.
-    law : LatentLaw
-        Saturated, or a network law.
-    shown : SaturatedLaw
-        The law for the graph search: ``law`` itself if saturated, otherwise ``law`` after a few
-        unconstrained updates.
-    """
-
-    stage_one: StageOne
-    observed: ObservedFit
-    parameters: MeasurementParameters
-    law: LatentLaw
+    stage_one: StageOne  # The best estimate and the records of all starts, in canonical order.
+    observed: ObservedFit  # Data and parameters in canonical order, latents as in ``law``.
+    parameters: MeasurementParameters  # In the user's order and units.
+    law: LatentLaw  # Saturated, or a network law.
+    # The law for the graph search: ``law`` itself if saturated, otherwise ``law`` after a few
+    # unconstrained updates.
     shown: SaturatedLaw
 
     @property
@@ -173,7 +148,6 @@ class ExactMeasurement:
 
     @property
     def record(self) -> StageOneRecord:
-        """The course of Stage I."""
         best = self.estimate
         return StageOneRecord(
             method=self.stage_one.method,
@@ -190,15 +164,12 @@ class ExactMeasurement:
 
     @property
     def n_samples(self) -> float:
-        """Number of rows, N, or the sum of their weights."""
         return self.observed.data.n_counted
 
     def information_ratio(self) -> float:
-        """Return the share of the latents' pairwise information that the items carry."""
         return information_ratio(self.observed.parameters, self.shown, self.observed.data)
 
     def effective_sample_ratio(self, ratio: float) -> float:
-        """Return the effective number of rows of the graph search, per row of the table."""
         steps = UNCONSTRAINED_STEPS if isinstance(self.law, NetworkLaw) else self.estimate.n_iter
         return effective_sample_ratio(ratio, max(steps, 1))
 
@@ -231,7 +202,6 @@ class ExactMeasurement:
         )[1]
 
     def idle(self) -> NDArray[np.intp]:
-        """Return the latents without items, which the data do not identify."""
         return np.flatnonzero(~self.observed.parameters.support.any(axis=0))
 
     def restricted(self, latents: NDArray[np.intp]) -> ExactMeasurement:
@@ -362,29 +332,17 @@ MOST_PARENTS = 6
 
 @dataclass(frozen=True)
 class SampledMeasurement:
-    """The estimate of Stage I with sampled latents.
-
-    Attributes
-    ----------
-    parameters : MeasurementParameters
-        In the user's order and units.
-    draws : ndarray of uint8, shape (R, N, K)
-        Draws of the latents given the data, latents as in ``law``.
-    data : WorkingData
-        In canonical order.
-    working : MeasurementParameters
-        On the scale and in the order of ``data``, latents as in ``law``.
-    ratio : float
-        Share of the latents' pairwise information that the items carry.
-    """
+    """The estimate of Stage I with sampled latents."""
 
     stage_one: SampledStageOne
-    parameters: MeasurementParameters
+    parameters: MeasurementParameters  # In the user's order and units.
     law: NetworkLaw
+    # Draws of the latents given the data, latents as in ``law``, shape (R, N, K).
     draws: NDArray[np.uint8]
-    data: WorkingData
+    data: WorkingData  # In canonical order.
+    # On the scale and in the order of ``data``, latents as in ``law``.
     working: MeasurementParameters
-    ratio: float
+    ratio: float  # Share of the latents' pairwise information that the items carry.
 
     @property
     def observed(self) -> None:
@@ -393,7 +351,6 @@ class SampledMeasurement:
 
     @property
     def record(self) -> StageOneRecord:
-        """The course of Stage I."""
         stage = self.stage_one
         value = self.log_likelihood_of(self.law)
         unknown = float("nan")
@@ -420,15 +377,12 @@ class SampledMeasurement:
 
     @property
     def n_samples(self) -> float:
-        """Number of rows, N, or the sum of their weights."""
         return self.data.n_counted
 
     def information_ratio(self) -> float:
-        """Return the share of the latents' pairwise information that the items carry."""
         return self.ratio
 
     def effective_sample_ratio(self, ratio: float) -> float:
-        """Return the effective number of rows of the graph search, per row of the table."""
         return rows_for_graph(self.n_samples, ratio) / self.n_samples
 
     def counts(self, n_rows: float, names: tuple[str, ...]) -> LatentCounts:
@@ -448,7 +402,6 @@ class SampledMeasurement:
         return run_law_e_step(self.working, np.asarray(law.probabilities), self.data, features)[1]
 
     def idle(self) -> NDArray[np.intp]:
-        """Return the latents without items, which the data do not identify."""
         return np.flatnonzero(~self.parameters.support.any(axis=0))
 
     def restricted(self, latents: NDArray[np.intp]) -> SampledMeasurement:

@@ -29,33 +29,16 @@ LearnParents = Callable[[MeasurementParameters, Array, WorkingData, int], Parent
 
 @dataclass(frozen=True, kw_only=True)
 class SearchProblem(Problem):
-    """A penalised likelihood to maximise over Q, coefficients, latent law and its graph.
+    """A penalised likelihood to maximise over Q, coefficients, latent law and its graph."""
 
-    Attributes
-    ----------
-    terms : Terms
-        The terms that ``basis`` has the values of.
-    q_entries : ndarray of int8, shape (J, K)
-        1 (loads), 0 (does not load), -1 (to be estimated).
-    learn_parents : callable
-        Structure learning step of structural EM.
-    effects : Effects
-        Interactions that items may have.
-    adapt : bool
-        Whether the penalty's strength is estimated from the data.
-    seed : int
-        Start ``i`` draws from ``SeedSequence(seed, spawn_key=(i,))``.
-    law : {"auto", "network", "saturated"}
-    """
-
-    terms: Terms
-    q_entries: NDArray[np.int8]
-    learn_parents: LearnParents
-    effects: Effects = MAIN_EFFECTS
-    adapt: bool = True
-    seed: int = 0
+    terms: Terms  # The terms that ``basis`` has the values of.
+    q_entries: NDArray[np.int8]  # 1 (loads), 0 (does not load), -1 (to be estimated), shape (J, K).
+    learn_parents: LearnParents  # Structure learning step of structural EM.
+    effects: Effects = MAIN_EFFECTS  # Interactions that items may have.
+    adapt: bool = True  # Whether the penalty's strength is estimated from the data.
+    seed: int = 0  # Start ``i`` draws from ``SeedSequence(seed, spawn_key=(i,))``.
     n_starts: int | str = "auto"
-    law: str = "auto"
+    law: str = "auto"  # {"auto", "network", "saturated"}.
     progress: StartProgress | None = None
 
     @property
@@ -89,20 +72,14 @@ class SearchProblem(Problem):
 
 @dataclass(frozen=True)
 class StartRecord:
-    """The end of one start; a start that was dropped early has not converged.
-
-    Attributes
-    ----------
-    n_rows : int
-        Number of rows on which starts were compared, 0 for all of them.
-    """
+    """The end of one start; a start that was dropped early has not converged."""
 
     label: str
     objective: float
     log_likelihood: float
     n_iter: int
     converged: bool
-    n_rows: int = 0
+    n_rows: int = 0  # Number of rows on which starts were compared, 0 for all of them.
 
     @classmethod
     def of(cls, label: str, estimate: Estimate, n_rows: int = 0) -> StartRecord:
@@ -119,50 +96,28 @@ class StartRecord:
 
 @dataclass(frozen=True)
 class NetworkEstimate:
-    """An estimate under a network law.
+    """An estimate under a network law."""
 
-    Attributes
-    ----------
-    estimate : Estimate
-        Its probabilities factorise over ``parents``.
-    unconstrained : ndarray, shape (S,)
-        The law after a few unconstrained updates, for the graph search.
-    preferred : bool
-        Whether its information criterion is better than that of the saturated law.
-    """
-
-    estimate: Estimate
+    estimate: Estimate  # Its probabilities factorise over ``parents``.
     parents: Parents
+    # The law after a few unconstrained updates, for the graph search, shape (S,).
     unconstrained: Array
     penalty: Penalty
-    preferred: bool
+    preferred: bool  # Whether its information criterion is better than that of the saturated law.
 
 
 @dataclass(frozen=True)
 class StageOne:
-    """The best estimate of Stage I and the records of all starts.
+    """The best estimate of Stage I and the records of all starts."""
 
-    Attributes
-    ----------
-    best : Estimate
-        Under the saturated law.
-    n_reached : int
-        Starts that reached the best objective.
-    method : {"em", "saem"}
-    penalty : Penalty
-        Of the final support selection.
-    network : NetworkEstimate or None
-        The estimate under a network law, if that is the one to report.
-    hierarchy_loss : float
-        Log-likelihood lost by excluding states; NaN without a hierarchy.
-    """
-
-    best: Estimate
+    best: Estimate  # Under the saturated law.
     records: tuple[StartRecord, ...]
-    n_reached: int
-    method: str
-    penalty: Penalty
+    n_reached: int  # Starts that reached the best objective.
+    method: str  # {"em", "saem"}.
+    penalty: Penalty  # Of the final support selection.
+    # The estimate under a network law, if that is the one to report.
     network: NetworkEstimate | None = None
+    # Log-likelihood lost by excluding states; NaN without a hierarchy.
     hierarchy_loss: float = math.nan
 
     @property

@@ -210,68 +210,42 @@ def rows_for_graph(n_samples: float, ratio: float) -> float:
 
 @dataclass(frozen=True)
 class SampledStageOne:
-    """The estimate of Stage I by sampling.
+    """The estimate of Stage I by sampling."""
 
-    Attributes
-    ----------
-    parameters : MeasurementParameters
-        On the working scale.
-    draws : ndarray of uint8, shape (R, N, K)
-        Draws of the latents given the data, under a law with no fewer edges than ``law``, for the
-        graph search with an effective number of ``rows_for_graph`` rows.
-    information_ratio : float
-        Share of the latents' pairwise information that the items carry.
-    penalty : Penalty
-        With the strength that was used.
-    converged : bool
-        Whether the support and the coefficients converged.
-    trace : ndarray, shape (n_iter,)
-        Largest change of a coefficient in each step, in units of its item's scale.
-    """
-
-    parameters: MeasurementParameters
+    parameters: MeasurementParameters  # On the working scale.
     law: NetworkLaw
+    # Draws of the latents given the data, under a law with no fewer edges than ``law``, for the
+    # graph search with an effective number of ``rows_for_graph`` rows, shape (R, N, K).
     draws: NDArray[np.uint8]
-    information_ratio: float
-    penalty: Penalty
+    information_ratio: float  # Share of the latents' pairwise information that the items carry.
+    penalty: Penalty  # With the strength that was used.
     n_iter: int
-    converged: bool
+    converged: bool  # Whether the support and the coefficients converged.
+    # Largest change of a coefficient in each step, in units of its item's scale, shape (n_iter,).
     trace: Array
 
 
 @dataclass(frozen=True)
 class SamplingTask:
-    """A fit with sampled latents.
-
-    Attributes
-    ----------
-    levels : tuple of int, length K
-    q_entries : ndarray of int8, shape (J, K)
-        1 (loads), 0 (does not load), -1 (to be estimated). Without -1 there is no penalty.
-    schedule : Schedule
-        ``n_sweeps``, ``decay`` and ``max_iter`` are used; at least 40 steps follow the last
-        support selection.
-    learn_parents : callable
-        Structure learning from draws of the latents, shape (n, K), and an effective sample size.
-    final_parents : callable or None
-        The same for the last graph; ``learn_parents`` by default.
-    adapt : bool
-        Whether the penalty's strength is estimated from the data.
-    progress : callable or None
-        Called with (iteration, max_iter).
-    """
+    """A fit with sampled latents."""
 
     data: WorkingData
-    levels: tuple[int, ...]
+    levels: tuple[int, ...]  # Length K.
+    # 1 (loads), 0 (does not load), -1 (to be estimated). Without -1 there is no penalty, shape (J,
+    # K).
     q_entries: NDArray[np.int8]
     penalty: Penalty
+    # ``n_sweeps``, ``decay`` and ``max_iter`` are used; at least 40 steps follow the last support
+    # selection.
     schedule: Schedule
+    # Structure learning from draws of the latents, shape (n, K), and an effective sample size.
     learn_parents: ParentsOfDraws
+    # The same for the last graph; ``learn_parents`` by default.
     final_parents: ParentsOfDraws | None = None
     seed: int = 0
-    adapt: bool = True
+    adapt: bool = True  # Whether the penalty's strength is estimated from the data.
     n_threads: int = 1
-    progress: SamplingProgress | None = None
+    progress: SamplingProgress | None = None  # Called with (iteration, max_iter).
 
 
 def estimate_by_sampling(

@@ -40,25 +40,13 @@ UNCONSTRAINED_STEPS = 2 * CONFIG.structural_em.unconstrained_updates
 
 @dataclass(frozen=True)
 class Candidate:
-    """A point of the search: an estimate under a network law, on all rows or on a sample.
+    """A point of the search: an estimate under a network law, on all rows or on a sample."""
 
-    Attributes
-    ----------
-    saturated : Estimate
-        The estimate under a saturated law that it started from.
-    estimate : Estimate
-        Its probabilities factorise over ``parents``.
-    data : WorkingData
-        The rows.
-    criterion : float
-        Penalised log-likelihood minus the complexity of the law; larger is better.
-    """
-
-    saturated: Estimate
-    estimate: Estimate
+    saturated: Estimate  # The estimate under a saturated law that it started from.
+    estimate: Estimate  # Its probabilities factorise over ``parents``.
     parents: Parents
-    data: WorkingData
-    criterion: float
+    data: WorkingData  # The rows.
+    criterion: float  # Penalised log-likelihood minus the complexity of the law; larger is better.
 
 
 def law_complexity(

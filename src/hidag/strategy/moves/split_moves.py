@@ -34,19 +34,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Split:
-    """A latent that may be two.
-
-    Attributes
-    ----------
-    leaving : ndarray of int
-        Items that go to the other part.
-    excess : float
-        Leading eigenvalue of its items' residual correlations.
-    """
+    """A latent that may be two."""
 
     latent: int
-    leaving: NDArray[np.intp]
-    excess: float
+    leaving: NDArray[np.intp]  # Items that go to the other part.
+    excess: float  # Leading eigenvalue of its items' residual correlations.
 
 
 def split_sides(residual: Array, own: NDArray[np.intp]) -> tuple[NDArray[np.intp], float]:
@@ -310,17 +302,10 @@ def support_criterion(
 
 @dataclass(frozen=True)
 class Agreement:
-    """Agreement of the items' correlations with a fit.
+    """Agreement of the items' correlations with a fit."""
 
-    Attributes
-    ----------
-    criterion : float
-        From :func:`support_criterion`; smaller is better.
-    start_points : tuple of MeasurementParameters
-        Items with one latent split, the largest excess first.
-    """
-
-    criterion: float
+    criterion: float  # From :func:`support_criterion`; smaller is better.
+    # Items with one latent split, the largest excess first.
     start_points: tuple[MeasurementParameters, ...]
 
 

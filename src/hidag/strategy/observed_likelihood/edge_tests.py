@@ -34,24 +34,14 @@ from hidag.structure.scores import CountScore, LocalScore
 
 @dataclass(frozen=True)
 class KnowledgeCost:
-    """Evidence of the data against prior knowledge about the graph.
+    """Evidence of the data against prior knowledge about the graph."""
 
-    Attributes
-    ----------
-    log_likelihood : float
-        Loss of observed-data log-likelihood by the knowledge.
-    saved : float
-        Complexity that the law saves, in the same units: half log N per parameter.
-    pairs : tuple of (name, name, float)
-        Forbidden pairs that alone cost more than they save, with the loss of log-likelihood, the
-        largest first. Empty too if there are too many pairs to test.
-    counted : float or None
-        Effective number of rows of expected counts, if those were used; None otherwise.
-    """
-
-    log_likelihood: float
-    saved: float
+    log_likelihood: float  # Loss of observed-data log-likelihood by the knowledge.
+    saved: float  # Complexity that the law saves, in the same units: half log N per parameter.
+    # Forbidden pairs that alone cost more than they save, with the loss of log-likelihood, the
+    # largest first. Empty too if there are too many pairs to test.
     pairs: tuple[tuple[str, str, float], ...] = ()
+    # Effective number of rows of expected counts, if those were used; None otherwise.
     counted: float | None = None
 
     @property
@@ -150,22 +140,12 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class EdgeTest:
-    """The test of one edge by the observed-data likelihood.
-
-    Attributes
-    ----------
-    score_loss : float
-        Loss of the graph's score without the edge.
-    likelihood_loss : float
-        Loss of observed-data log-likelihood.
-    saved : float
-        Complexity saved: half the log of the effective number of rows per parameter.
-    """
+    """The test of one edge by the observed-data likelihood."""
 
     pair: tuple[str, str]
-    score_loss: float
-    likelihood_loss: float
-    saved: float
+    score_loss: float  # Loss of the graph's score without the edge.
+    likelihood_loss: float  # Loss of observed-data log-likelihood.
+    saved: float  # Complexity saved: half the log of the effective number of rows per parameter.
     kept: bool
 
 
@@ -181,24 +161,14 @@ class _Evaluated:
 
 @dataclass(frozen=True)
 class Confirmed:
-    """The graph after tests by the observed-data likelihood.
-
-    Attributes
-    ----------
-    tests : tuple of EdgeTest
-        The comparisons that were made.
-    law : ndarray, shape (S,), or None
-        The law over the graph, if it was fitted.
-    by_likelihood : bool
-        Whether the graph was searched by the observed-data likelihood, not only tested by it.
-    knowledge_cost : KnowledgeCost or None
-        Very strong evidence against prior knowledge, if any.
-    """
+    """The graph after tests by the observed-data likelihood."""
 
     graph: CPDAG
-    tests: tuple[EdgeTest, ...]
-    law: Array | None
+    tests: tuple[EdgeTest, ...]  # The comparisons that were made.
+    law: Array | None  # The law over the graph, if it was fitted, shape (S,).
+    # Whether the graph was searched by the observed-data likelihood, not only tested by it.
     by_likelihood: bool = False
+    # Very strong evidence against prior knowledge, if any.
     knowledge_cost: KnowledgeCost | None = None
 
 

@@ -42,23 +42,15 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ObservedFit:
-    """Data and fixed items, for comparing laws by observed-data likelihood.
-
-    Attributes
-    ----------
-    parameters : MeasurementParameters
-        On the working scale.
-    law : ndarray, shape (S,)
-        Starting point of laws over a graph.
-    possible : ndarray of bool, shape (S,), or None
-        Joint states that a hierarchy allows, the only ones with mass in ``law``; None for all.
-    """
+    """Data and fixed items, for comparing laws by observed-data likelihood."""
 
     data: WorkingData
-    parameters: MeasurementParameters
+    parameters: MeasurementParameters  # On the working scale.
     space: StateSpace
-    law: Array
+    law: Array  # Starting point of laws over a graph, shape (S,).
     n_threads: int = 1
+    # Joint states that a hierarchy allows, the only ones with mass in ``law``; None for all, shape
+    # (S,).
     possible: NDArray[np.bool_] | None = None
 
     def law_under(self, graph: CPDAG) -> tuple[Array, float]:
@@ -91,15 +83,9 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class SingleChanges:
-    """Single-edge changes of a graph that prior knowledge allows.
+    """Single-edge changes of a graph that prior knowledge allows."""
 
-    Attributes
-    ----------
-    rules : ndarray of uint8, shape (K, K), or None
-        Constraints of the prior knowledge.
-    """
-
-    rules: NDArray[np.uint8] | None = None
+    rules: NDArray[np.uint8] | None = None  # Constraints of the prior knowledge, shape (K, K).
 
     def members(self, parents: Parents) -> list[Parents]:
         """Return graphs of the same equivalence class, the given one first."""
@@ -161,24 +147,13 @@ def _replaced(parents: Parents, k: int, causes: set[int]) -> Parents:
 
 @dataclass(frozen=True)
 class MoveEstimates:
-    """About what log-likelihood changes by.
+    """About what log-likelihood changes by."""
 
-    Attributes
-    ----------
-    gains : dict from pair to float
-        Of joining two latents that are not joined, the smaller number first.
-    losses : dict from (cause, effect) to float
-        Of taking an edge out.
-    parents : tuple of tuples of int
-        The graph that both are about.
-    expected : ndarray, shape (2,) * K
-        Rows of each state, were latents seen.
-    """
-
+    # Of joining two latents that are not joined, the smaller number first.
     gains: dict[Pair, float]
-    losses: dict[Pair, float]
-    parents: Parents
-    expected: Array
+    losses: dict[Pair, float]  # Of taking an edge out.
+    parents: Parents  # The graph that both are about.
+    expected: Array  # Rows of each state, were latents seen, shape (2,).
 
     def loss(self, parents: Parents, cause: int, effect: int) -> float:
         """Return about what it costs to take an edge out of a graph with the same laws.
@@ -252,27 +227,16 @@ def move_estimates(observed: ObservedFit, parents: Parents, law: Array) -> MoveE
 
 @dataclass(frozen=True)
 class _Tables:
-    """The conditional tables of a law as free numbers.
+    """The conditional tables of a law as free numbers."""
 
-    Attributes
-    ----------
-    probabilities : ndarray, shape (F,)
-        P(latent = 1) in each configuration of its parents: latent by latent, the last parent
-        changing fastest.
-    first : list of int
-        Where each latent's begin.
-    scores : ndarray, shape (S, F)
-        Derivative of the law's logarithm in each of them, by state.
-    residuals : ndarray, shape (S, K)
-        What each latent is above its conditional mean, by state.
-    occurs, free : ndarray of bool, shape (F,)
-        Whether prerequisites leave the configuration possible, and both of the latent's levels.
-    """
-
+    # P(latent = 1) in each configuration of its parents: latent by latent, the last parent changing
+    # fastest, shape (F,).
     probabilities: Array
-    first: list[int]
-    scores: Array
-    residuals: Array
+    first: list[int]  # Where each latent's begin.
+    scores: Array  # Derivative of the law's logarithm in each of them, by state, shape (S, F).
+    residuals: Array  # What each latent is above its conditional mean, by state, shape (S, K).
+    # Whether prerequisites leave the configuration possible, and both of the latent's levels, shape
+    # (F,).
     occurs: NDArray[np.bool_]
     free: NDArray[np.bool_]
 
@@ -391,37 +355,20 @@ def fits_allowed(observed: ObservedFit) -> int:
 
 @dataclass(frozen=True)
 class FittedGraph:
-    """A graph with the best law over it.
-
-    Attributes
-    ----------
-    law : ndarray, shape (S,)
-    log_likelihood : float
-        Of the observed data.
-    criterion : float
-        Log-likelihood minus half log N per parameter of the law.
-    """
+    """A graph with the best law over it."""
 
     parents: Parents
-    law: Array
-    log_likelihood: float
-    criterion: float
+    law: Array  # Shape (S,).
+    log_likelihood: float  # Of the observed data.
+    criterion: float  # Log-likelihood minus half log N per parameter of the law.
 
 
 @dataclass
 class LikelihoodSearch:
-    """A greedy search over graphs of binary latents.
+    """A greedy search over graphs of binary latents."""
 
-    Attributes
-    ----------
-    observed : ObservedFit
-        Its law is the starting point for the first graph.
-    changes : SingleChanges
-        The allowed changes.
-    """
-
-    observed: ObservedFit
-    changes: SingleChanges = field(default_factory=SingleChanges)
+    observed: ObservedFit  # Its law is the starting point for the first graph.
+    changes: SingleChanges = field(default_factory=SingleChanges)  # The allowed changes.
     _known: dict[Class, FittedGraph] = field(default_factory=dict)
 
     @property
