@@ -54,7 +54,7 @@ def test_bad_input_is_one_sentence(hidag, q_file, tmp_path):
         ),
         (
             (q_file, "--effects", "some"),
-            "--effects must be main, all, ",
+            "--effects must be main, auto, all, ",
         ),
         (
             (q_file, "--families", "bernoulli,poisson"),

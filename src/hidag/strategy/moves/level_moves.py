@@ -34,14 +34,7 @@ Array = NDArray[np.float64]
 def move_levels(
     items: MeasurementParameters, law: Array
 ) -> Iterator[tuple[MeasurementParameters, Array]]:
-    """Yield items and laws (S,) with two levels of a latent merged and another one split.
-
-    Parameters
-    ----------
-    items : MeasurementParameters
-        With main effects only.
-    law : ndarray, shape (S,)
-    """
+    """Yield main-effect items and laws (S,) with two levels merged and another one split."""
     terms = items.terms
     orders = order_all_levels(items)
     ordered = items.relevelled(orders)
