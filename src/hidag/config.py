@@ -328,8 +328,7 @@ class ConfirmatoryConfig:
     work_for_starts: float = 3e8
     fewest_starts: int = 4
     most_starts: int = 100
-    # A sub-model gets this fraction of the starts of the model itself.
-    submodel_share: int = 12
+    submodel_share: int = 12  # A sub-model gets this fraction of the starts of the model itself.
     # Length and tolerance of the short runs, and tolerance of the final run, relative to the
     # schedule.
     short_steps: int = 30
@@ -365,10 +364,8 @@ class SelectionConfig:
     # A number whose BIC exceeds that of the numbers on both sides by this is refitted from them,
     # and a refit that is better by this replaces the fit of its number: a search has failed.
     failed_fit: float = 10.0
-    # BIC gain that counts as an improvement: less is a step of EM.
-    min_gain: float = 1.0
-    # Information criteria are asymptotic: with fewer rows none is reliable.
-    few_rows: int = 50
+    min_gain: float = 1.0  # BIC gain that counts as an improvement: less is a step of EM.
+    few_rows: int = 50  # Information criteria are asymptotic: with fewer rows none is reliable.
     # Weight of the EBIC term for the number of supports (Chen and Chen 2008, gamma = 1).
     ebic_weight: float = 1.0
 
@@ -383,8 +380,7 @@ class InteractionConfig:
     # Rounds of tests and refits with a given Q, and times that items' latents may change under
     # interactions: later rounds rarely change anything.
     max_rounds: int = 3
-    # Tolerance of these refits, relative to the schedule.
-    tolerance: float = 0.01
+    tolerance: float = 0.01  # Tolerance of these refits, relative to the schedule.
     # Starts with interactions, unless the user sets n_starts, and the rows on which they compete.
     starts_with_interactions: int = 6
     rows_for_starts: int = 4000
@@ -423,8 +419,7 @@ class FitWarningConfig:
 class ExploratoryConfig:
     """Search with an unknown Q (``hidag.strategy.exploratory``)."""
 
-    # Candidates are first fitted to a sample of this many rows.
-    rows_for_first_steps: int = 2500
+    rows_for_first_steps: int = 2500  # Candidates are first fitted to a sample of this many rows.
     # Rows for candidates of weakly informative items, whose graph is learned first.
     rows_for_weak_items: int = 10_000
     # EM steps under independent latents before that graph is learned.
@@ -434,8 +429,7 @@ class ExploratoryConfig:
     rough_tolerance: float = 30.0
     # Two starts agree if matched latents' loadings have at least this cosine.
     same_directions: float = 0.92
-    # Number of starts when the first two do not agree.
-    starts_on_disagreement: int = 8
+    starts_on_disagreement: int = 8  # Number of starts when the first two do not agree.
     # Objectives this close to the best, per row, count as the same optimum.
     same_optimum: float = 1e-3
     # Tolerance of the final fit of the selected Q (benchmarks/weak_items.py).
@@ -448,8 +442,7 @@ class StructuralEMConfig:
 
     # A state with a smaller expected count is not a parameter of a saturated law.
     occupied: float = 0.5
-    # Times that the graph is learned and the model fitted again under it.
-    max_rounds: int = 4
+    max_rounds: int = 4  # Times that the graph is learned and the model fitted again under it.
     # Unconstrained updates of the law before the graph is learned from it.
     unconstrained_updates: int = 4
     # EM steps of the law without an edge, and the gain of a step at which they end.
@@ -461,37 +454,27 @@ class StructuralEMConfig:
 class SAEMNetworkConfig:
     """Sampled latents under a network law (``hidag.strategy.saem_network``)."""
 
-    # Rows of draws whose pairwise products are held at once.
-    block_rows: int = 8192
-    # Sweeps between two draws, so that their errors are nearly independent.
-    draw_sweeps: int = 2
+    block_rows: int = 8192  # Rows of draws whose pairwise products are held at once.
+    draw_sweeps: int = 2  # Sweeps between two draws, so that their errors are nearly independent.
     # Number of draws that a graph is learned from, and the largest number of rows of all draws.
     # Draws are noisier if items are less informative.
     fewest_graph_draws: int = 4
     most_graph_draws: int = 16
     most_graph_rows: int = 320_000
-    # Steps after each new graph or support.
-    between: int = 10
+    between: int = 10  # Steps after each new graph or support.
     # Largest effective number of rows of a graph with too many edges, as a multiple of the table's.
     thickest: float = 16.0
-    # Sweeps before the first draw, independent of the initial states.
-    first_sweeps: int = 10
-    # Draws for support selection.
-    n_draws: int = 16
-    # Steps before the first graph search.
-    warm_up: int = 30
+    first_sweeps: int = 10  # Sweeps before the first draw, independent of the initial states.
+    n_draws: int = 16  # Draws for support selection.
+    warm_up: int = 30  # Steps before the first graph search.
     # Graph searches before the first support selection, and after each change of support. Draws
     # under a law without an edge have only a part of its dependence, so that several are needed.
     first_graphs: int = 5
     later_graphs: int = 2
-    # Largest number of support selections.
-    most_choices: int = 6
-    # Largest number of split moves.
-    most_splits: int = 6
-    # Draws for the comparison of fits.
-    draws_compared: int = 2
-    # Smallest number of steps of the final run.
-    fewest_last: int = 40
+    most_choices: int = 6  # Largest number of support selections.
+    most_splits: int = 6  # Largest number of split moves.
+    draws_compared: int = 2  # Draws for the comparison of fits.
+    fewest_last: int = 40  # Smallest number of steps of the final run.
 
 
 @dataclass(frozen=True)
@@ -511,27 +494,22 @@ class SaturatedSAEMConfig:
 
     # From this many joint states on a start by sampling costs less than the first exact steps.
     states_for_sampled_start: int = 1 << 12
-    # Starts of SAEM under a saturated law, unless the user sets n_starts.
-    saem_starts: int = 4
+    saem_starts: int = 4  # Starts of SAEM under a saturated law, unless the user sets n_starts.
 
 
 @dataclass(frozen=True)
 class RecombinationConfig:
     """Converged candidates and their recombination (``hidag.strategy.moves.recombination``)."""
 
-    # Largest number of candidates that are run to convergence.
-    most_ends: int = 4
+    most_ends: int = 4  # Largest number of candidates that are run to convergence.
     # Two candidates are the same optimum if all matched latents' loadings have at least this
     # cosine.
     same_optimum_cosine: float = 0.97
-    # Tolerance of these runs, as a multiple of the final one.
-    ends_tolerance: float = 3.0
-    # Rounds of structural EM in these runs.
-    rounds_to_end: int = 2
+    ends_tolerance: float = 3.0  # Tolerance of these runs, as a multiple of the final one.
+    rounds_to_end: int = 2  # Rounds of structural EM in these runs.
     # Versions of a latent are the same when their loadings have at least this cosine.
     same_version: float = 0.93
-    # EM steps before an exchange is compared.
-    steps_of_exchange: int = 8
+    steps_of_exchange: int = 8  # EM steps before an exchange is compared.
     # A latent with fewer items is unused: a single item does not distinguish it from noise.
     fewest_items: int = 2
     # Cost of an unused latent, in units of log-likelihood: the user asked for this many latents, so
@@ -547,54 +525,42 @@ class RecombinationConfig:
 class BasinHoppingConfig:
     """Restarts of the law and unpenalised steps (``hidag.strategy.moves.basin_hopping``)."""
 
-    # EM steps without penalty, which converge slowly.
-    unpenalised_steps: int = 60
+    unpenalised_steps: int = 60  # EM steps without penalty, which converge slowly.
     # Loadings that stay after them have at least this share of their item's largest; the second
     # share is tried if the first gains nothing.
     loading_shares: tuple[float, float] = (0.45, 0.3)
-    # EM steps on these loadings before others may enter or leave.
-    steps_on_support: int = 8
-    # EM steps of a restarted law before a graph is learned from it.
-    law_steps: int = 16
-    # Largest number of moves from an end.
-    most_moves: int = 10
-    # Largest number of ends that moves start from.
-    most_hopping_starts: int = 4
+    steps_on_support: int = 8  # EM steps on these loadings before others may enter or leave.
+    law_steps: int = 16  # EM steps of a restarted law before a graph is learned from it.
+    most_moves: int = 10  # Largest number of moves from an end.
+    most_hopping_starts: int = 4  # Largest number of ends that moves start from.
 
 
 @dataclass(frozen=True)
 class SplitMovesConfig:
     """A latent that stands for two (``hidag.strategy.moves.split_moves``)."""
 
-    # A latent with fewer items is not split.
-    fewest_items: int = 3
+    fewest_items: int = 3  # A latent with fewer items is not split.
     # Initial probability that the two parts of a latent have the same level.
     split_agreement: float = 0.7
-    # Splits that are tried from one end, those with the largest excess.
-    most_splits: int = 3
-    # Largest number of successive splits.
-    most_rounds: int = 3
-    # EM steps without penalty after a split.
-    split_steps: int = 40
+    most_splits: int = 3  # Splits that are tried from one end, those with the largest excess.
+    most_rounds: int = 3  # Largest number of successive splits.
+    split_steps: int = 40  # EM steps without penalty after a split.
     # Iterations of the minimiser: the criteria of supports differ by far more than the last ones
     # gain.
     most_steps: int = 100
     # Bound on correlations of factors, so that no two of them coincide.
     largest_correlation: float = 0.98
-    # Largest number of rows that correlations are computed from.
-    most_rows: int = 5000
+    most_rows: int = 5000  # Largest number of rows that correlations are computed from.
     # Smallest excess of a latent with m items: this share of 2 sqrt(m / N), which random
     # correlations reach without a fit, and at least the second number, because large samples show
     # any misfit.
     beyond_chance: float = 0.7
     smallest_excess: float = 0.1
-    # Largest number of start points from one fit.
-    most_start_points: int = 2
+    most_start_points: int = 2  # Largest number of start points from one fit.
     # Two latents that share more than this part of their items are taken for mixtures of each
     # other.
     shared_items: float = 0.5
-    # Smaller variances of standardised columns count as zero.
-    smallest_spread: float = 1e-9
+    smallest_spread: float = 1e-9  # Smaller variances of standardised columns count as zero.
 
 
 @dataclass(frozen=True)
@@ -604,10 +570,8 @@ class QRowSearchConfig:
     # Largest number of joint states, and of latents in a set.
     most_states: int = 1 << 10
     most_latents: int = 3
-    # Largest number of combinations of levels of all sets together.
-    most_combinations: int = 600
-    # Exponentials of larger numbers would overflow.
-    largest_exponent: float = 600.0
+    most_combinations: int = 600  # Largest number of combinations of levels of all sets together.
+    largest_exponent: float = 600.0  # Exponentials of larger numbers would overflow.
     # Steps of the short EM, and the smallest share of an item's variance that its noise may have.
     steps: int = 25
     smallest_noise: float = 1e-3
@@ -622,16 +586,13 @@ class LikelihoodSearchConfig:
     # EM for a restricted law ends when a step gains less than this, in units of log-likelihood.
     law_tolerance: float = 0.05
     max_law_steps: int = 40
-    # Largest number of members of an equivalence class that are enumerated.
-    most_members: int = 32
+    most_members: int = 32  # Largest number of members of an equivalence class that are enumerated.
     # Conditional probabilities nearer to 0 or 1 than this are taken for this.
     near_certain: float = 1e-3
-    # What keeps information invertible where rows say nothing.
-    least_information: float = 1e-6
+    least_information: float = 1e-6  # What keeps information invertible where rows say nothing.
     # Largest estimated loss of a change that is fitted all the same: estimates are rough.
     within_reach: float = 3.0
-    # Largest number of changes that are fitted without an improvement.
-    most_tried: int = 10
+    most_tried: int = 10  # Largest number of changes that are fitted without an improvement.
     # Least gain of a change, in units of log-likelihood; smaller ones are within the EM tolerance.
     least_gain: float = 0.1
     # Largest number of graphs that are fitted, fewer if an E-step is expensive: this many

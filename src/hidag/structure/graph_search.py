@@ -41,15 +41,25 @@ EQUIVALENT_SAMPLE_SIZES = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 
 @dataclass(frozen=True)
 class SearchResult:
-    """Result of a structure search."""
+    """Result of a structure search.
 
-    # Of a Markov equivalence class, or with knowledge of the members that agree with it.
+    Attributes
+    ----------
+    graph : CPDAG
+        Of a Markov equivalence class, or with knowledge of the members that agree with it.
+    score : float
+        Score of ``dag``, and of every member if equivalent graphs have equal scores.
+    n_scores, n_steps : int
+        Local scores computed (0 for a custom search); operators applied, also in rejected trials.
+    dag : DAG
+        The member that was scored: the best one after an exact search with lean tables.
+    """
+
     graph: CPDAG
-    score: float  # Score of ``dag``, and of every member if equivalent graphs have equal scores.
-    # Local scores computed (0 for a custom search); operators applied, also in rejected trials.
+    score: float
     n_scores: int
     n_steps: int
-    dag: DAG  # The member that was scored: the best one after an exact search with lean tables.
+    dag: DAG
 
 
 def as_counts(

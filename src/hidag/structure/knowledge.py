@@ -33,20 +33,28 @@ PARTS = ("required", "forbidden", "tiers", "hierarchy")
 
 @dataclass(frozen=True)
 class Knowledge:
-    """Background knowledge about the graph."""
+    """Background knowledge about the graph.
 
-    # Required edges, by name or index.
+    Attributes
+    ----------
+    required : sequence of (cause, effect)
+        Required edges, by name or index.
+    forbidden : sequence of (cause, effect)
+        Forbidden edges; forbid both directions to make two variables nonadjacent.
+    tiers : sequence of sequences of variables
+        No edge goes from a later tier to an earlier one. Variables in no tier are unrestricted,
+        and effects may pass through them: a later tier causes nothing earlier if every variable
+        has a tier.
+    hierarchy : sequence of (prerequisite, skill)
+        Attribute hierarchy of cognitive diagnosis: nobody has the skill (is above its lowest
+        level) without the prerequisite. In a fit such states have probability zero, and each
+        direct prerequisite is a required edge to its skill. In a search alone the score does not
+        penalise the parameters of such states, if no row is in one of them.
+    """
+
     required: Sequence[tuple[Variable, Variable]] = field(default_factory=tuple)
-    # Forbidden edges; forbid both directions to make two variables nonadjacent.
     forbidden: Sequence[tuple[Variable, Variable]] = field(default_factory=tuple)
-    # No edge goes from a later tier to an earlier one. Variables in no tier are unrestricted, and
-    # effects may pass through them: a later tier causes nothing earlier if every variable has a
-    # tier.
     tiers: Sequence[Sequence[Variable]] = field(default_factory=tuple)
-    # Attribute hierarchy of cognitive diagnosis: nobody has the skill (is above its lowest level)
-    # without the prerequisite. In a fit such states have probability zero, and each direct
-    # prerequisite is a required edge to its skill. In a search alone the score does not penalise
-    # the parameters of such states, if no row is in one of them.
     hierarchy: Sequence[tuple[Variable, Variable]] = field(default_factory=tuple)
 
     def constraints(self, names: Sequence[str]) -> Constraints:
