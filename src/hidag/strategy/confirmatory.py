@@ -88,7 +88,7 @@ def _under_network(problem: SearchProblem, found: StageOne) -> NetworkEstimate:
     """
     fine = replace(problem, schedule=_final_schedule(problem))
     brief = replace(problem, schedule=fixed_steps(problem.schedule, CONFIG.basin_hopping.law_steps))
-    even = np.full(problem.space.n_states, 1.0 / problem.space.n_states)
+    even = problem.space.uniform()
     first = _random_start(problem, None).parameters
     laws = (found.best, *(run_em(brief, items, even) for items in (found.best.parameters, first)))
     looks = []

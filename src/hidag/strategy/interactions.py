@@ -178,7 +178,7 @@ def _best_of_starts(problem: SearchProblem, main: StageOne) -> StageOne:
             best = found
     if problem.levels_unassigned:
         # More levels can imitate an interaction.
-        even = np.full(problem.space.n_states, 1.0 / problem.space.n_states)
+        even = problem.space.uniform()
         best = with_better_levels(
             best,
             lambda one: one.parameters,

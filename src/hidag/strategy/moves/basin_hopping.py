@@ -101,12 +101,11 @@ def hop_from(end: Candidate, problem: SearchProblem, observer: Observer) -> Cand
 
 def restart_law(end: Candidate, problem: SearchProblem, observer: Observer) -> Candidate:
     """Return the candidate from the end's items and a uniform law."""
-    n_states = problem.space.n_states
     brief = fixed_steps(problem.schedule, CONFIG.basin_hopping.law_steps)
     free = run_em(
         replace(problem, schedule=brief, observer=observer),
         end.estimate.parameters,
-        np.full(n_states, 1.0 / n_states),
+        problem.space.uniform(),
     )
     parents = problem.learn_parents(
         free.parameters, free.probabilities, problem.data, max(free.n_iter, 1)
