@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from hidag.causal import what_if
-from hidag.inference.information.free_parameters import FreeParameters
+from hidag.fitting.information.free_parameters import FreeParameters
 from hidag.inference.standard_errors import standard_errors
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters

@@ -12,13 +12,13 @@ from hidag.diagnostics.goodness_of_fit import compute_criteria
 from hidag.diagnostics.item_fit import compute_item_fit
 from hidag.diagnostics.moment_tests import LocalScores, ScoredColumns
 from hidag.diagnostics.pair_residuals import compute_pair_residuals
-from hidag.inference import standard_errors
-from hidag.inference.information.free_parameters import FreeParameters, row_scores
-from hidag.inference.information.observed_information import (
+from hidag.fitting.information.free_parameters import FreeParameters, row_scores
+from hidag.fitting.information.observed_information import (
     complete_information,
     observed_information,
 )
-from hidag.inference.information.posterior_tables import TreeTables, state_tables
+from hidag.fitting.information.posterior_tables import TreeTables, state_tables
+from hidag.inference import standard_errors
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Responses, Terms, family_named
 from hidag.network_em.junction_tree import TreePosterior
@@ -161,7 +161,7 @@ def test_standard_errors_do_not_depend_on_listing_states(kind, monkeypatch):
     result = four_latents(("bernoulli", "gaussian", "poisson", "ordinal(4)", "categorical(3)") * 2)
     X, _ = drawn(result, 500, seed=3, missing=0.05)
     expected = standard_errors(result, X, kind=kind)
-    monkeypatch.setattr("hidag.inference.information.posterior_tables.MAX_STATES", 2)
+    monkeypatch.setattr("hidag.fitting.information.posterior_tables.MAX_STATES", 2)
     assert isinstance(state_tables(result), TreeTables)
     found = standard_errors(result, X, kind=kind)
     for ours, theirs in ((found.table, expected.table), (found.patterns, expected.patterns)):
@@ -182,7 +182,7 @@ def test_fit_statistics_without_listed_states_lack_m2_only(monkeypatch):
     result = four_latents(("bernoulli",) * 10)
     X, _ = drawn(result, 400, seed=4)
     expected = fit_statistics(result, X, n_tables=2)
-    monkeypatch.setattr("hidag.inference.information.posterior_tables.MAX_STATES", 2)
+    monkeypatch.setattr("hidag.fitting.information.posterior_tables.MAX_STATES", 2)
     found = fit_statistics(result, X, n_tables=2)
     assert found.absolute is None
     assert found.notes[0].code == "m2-too-many-states"
@@ -196,14 +196,14 @@ def test_prerequisites_among_many_states_leave_no_tables(monkeypatch):
     result = four_latents(("bernoulli",) * 10)
     knowledge = {"knowledge": {"hierarchy": [["Z1", "Z3"]]}}
     result = replace(result, settings={**result.settings, **knowledge})
-    monkeypatch.setattr("hidag.inference.information.posterior_tables.MAX_STATES", 2)
+    monkeypatch.setattr("hidag.fitting.information.posterior_tables.MAX_STATES", 2)
     assert state_tables(result) is None
 
 
 @pytest.mark.parametrize("most_states", [2, 1 << 13])
 def test_a_latent_without_items_does_not_change_other_statistics(most_states, monkeypatch):
     # The last latent has neither items nor a graph: nothing is known of it, and of others all.
-    monkeypatch.setattr("hidag.inference.information.posterior_tables.MAX_STATES", most_states)
+    monkeypatch.setattr("hidag.fitting.information.posterior_tables.MAX_STATES", most_states)
     space = StateSpace((2, 2, 2))
     law = NetworkLaw(
         space,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.exceptions import DataError
-from hidag.inference.information.item_derivatives import (
+from hidag.fitting.information.item_derivatives import (
     add_column_axis,
     broadcast_auxiliary,
     response_auxiliary,

@@ -14,6 +14,8 @@ from hidag.diagnostics.limited_information import LimitedInformation, compute_li
 from hidag.diagnostics.moment_tests import LocalScores, ScoredColumns, column_names
 from hidag.diagnostics.pair_residuals import compute_pair_residuals
 from hidag.exceptions import PYTHON_STYLE, Advice, Message, Setting, Style
+from hidag.fitting.information.free_parameters import FreeParameters, row_scores
+from hidag.fitting.information.posterior_tables import too_many_states
 from hidag.fitting.information_criteria import (
     count_parameters,
     criteria_of,
@@ -29,8 +31,6 @@ from hidag.inference.fitted_rows import (
     observable_values,
     weighted_sample,
 )
-from hidag.inference.information.free_parameters import FreeParameters, row_scores
-from hidag.inference.information.posterior_tables import too_many_states
 from hidag.inference.intervals import percentile_interval
 from hidag.inference.result_tables import N_EFFECTIVE, Table
 from hidag.measurement.families import item_type

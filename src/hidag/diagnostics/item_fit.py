@@ -13,8 +13,8 @@ from hidag.data.rows import effective_sample_size, weighted_mean_std
 from hidag.diagnostics.moment_tests import LocalScores, ScoredColumns, chi_square
 from hidag.diagnostics.pair_residuals import MIN_DEVIATIONS, MIN_FOURTH_MOMENT
 from hidag.em.design_data import WorkingData
-from hidag.inference.information.free_parameters import FreeParameters
-from hidag.inference.information.posterior_tables import TreeTables
+from hidag.fitting.information.free_parameters import FreeParameters
+from hidag.fitting.information.posterior_tables import TreeTables
 from hidag.inference.result_tables import N_EFFECTIVE, Table
 from hidag.measurement.terms import Terms
 

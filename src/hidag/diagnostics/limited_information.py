@@ -24,11 +24,11 @@ from hidag.diagnostics.moment_tests import (
     item_second_moments,
 )
 from hidag.exceptions import Message
+from hidag.fitting.information.free_parameters import FreeParameters, LawBlock
+from hidag.fitting.information.item_derivatives import STEP
+from hidag.fitting.information.observed_information import with_moved_shape
 from hidag.formatting import plural
 from hidag.inference.fitted_rows import NOT_LISTED
-from hidag.inference.information.free_parameters import FreeParameters, LawBlock
-from hidag.inference.information.item_derivatives import STEP
-from hidag.inference.information.observed_information import with_moved_shape
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.intp]

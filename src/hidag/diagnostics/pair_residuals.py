@@ -23,8 +23,8 @@ from scipy.stats import norm, t
 
 from hidag.data.rows import weighted_mean_std
 from hidag.diagnostics.moment_tests import LocalScores, ScoredColumns
-from hidag.inference.information.free_parameters import FreeParameters
-from hidag.inference.information.posterior_tables import StateFunctions
+from hidag.fitting.information.free_parameters import FreeParameters
+from hidag.fitting.information.posterior_tables import StateFunctions
 from hidag.inference.result_tables import N_EFFECTIVE, Table
 
 Array = NDArray[np.float64]

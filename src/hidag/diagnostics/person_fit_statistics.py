@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.fitting.settings import checked_count, root_seed
-from hidag.inference.fitted_rows import canonical_rows, draw_tables, observable_values, rank_items
-from hidag.inference.information.item_derivatives import (
+from hidag.fitting.information.item_derivatives import (
     add_column_axis,
     broadcast_auxiliary,
     response_auxiliary,
 )
+from hidag.fitting.settings import checked_count, root_seed
+from hidag.inference.fitted_rows import canonical_rows, draw_tables, observable_values, rank_items
 from hidag.inference.result_tables import Table
 from hidag.measurement.families.base import Family, family_named
 from hidag.measurement.parameters import nominal_item

@@ -24,10 +24,10 @@ from hidag.diagnostics.q_entry_tests import (
 )
 from hidag.estimator import DCRL
 from hidag.exceptions import Advice, DataError, HidagWarning, Message, Setting, SettingError
+from hidag.fitting.information.posterior_tables import too_many_states
 from hidag.fitting.settings import root_seed
 from hidag.formatting import plural
 from hidag.inference.fitted_rows import can_sum_states, canonical_rows, require_weights
-from hidag.inference.information.posterior_tables import too_many_states
 from hidag.inference.refit import refit_settings
 from hidag.inference.result_tables import Table, first_names
 from hidag.metrics.matching import Parts, match_latents

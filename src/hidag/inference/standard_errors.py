@@ -15,17 +15,17 @@ from hidag.data.rows import select_weighted_rows
 from hidag.data.table import read_table
 from hidag.estimator import DCRL
 from hidag.exceptions import Choices, invalid_setting
-from hidag.fitting.information_criteria import count_parameters
-from hidag.formatting import plural
-from hidag.inference.fitted_rows import require_weights
-from hidag.inference.information.free_parameters import FreeParameters
-from hidag.inference.information.item_derivatives import (
+from hidag.fitting.information.free_parameters import FreeParameters
+from hidag.fitting.information.item_derivatives import (
     STEP,
     auxiliary_directions,
     response_auxiliary,
     shift_auxiliary,
 )
-from hidag.inference.information.observed_information import Uncertainty, estimate_uncertainty
+from hidag.fitting.information.observed_information import Uncertainty, estimate_uncertainty
+from hidag.fitting.information_criteria import count_parameters
+from hidag.formatting import plural
+from hidag.inference.fitted_rows import require_weights
 from hidag.inference.intervals import LEVEL, check_level
 from hidag.inference.result_tables import Table, first_names
 from hidag.measurement.families import item_type

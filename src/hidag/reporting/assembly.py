@@ -21,9 +21,9 @@ from hidag.diagnostics.classification import classify
 from hidag.diagnostics.goodness_of_fit import fit_statistics
 from hidag.diagnostics.q_validation import validate_q
 from hidag.exceptions import HidagWarning, Message
+from hidag.fitting.information.posterior_tables import state_tables
 from hidag.fitting.information_criteria import count_parameters
 from hidag.inference.fitted_rows import NOT_SUMMED, can_list_states, can_sum_states
-from hidag.inference.information.posterior_tables import state_tables
 from hidag.inference.intervals import MIN_REPLICATES
 from hidag.inference.standard_errors import standard_errors
 from hidag.reporting import panels
