@@ -106,6 +106,17 @@ class EMConfig:
 
 
 @dataclass(frozen=True)
+class CellsConfig:
+    """Compiled EM for binary items (``hidag.em.cells``; benchmarks/maximum.py)."""
+
+    # Rows times classes of states up to which compiled loops are faster than array operations.
+    most_work: int = 1 << 20
+    most_cells: int = 64  # Largest number of cells of an item, for memory.
+    # Patterns times classes of a group of items up to which its table stays in the cache.
+    most_table_cells: int = 1 << 13
+
+
+@dataclass(frozen=True)
 class SupportConfig:
     """Selection of loadings by the observed-data likelihood (``hidag.em.support``)."""
 
@@ -324,6 +335,11 @@ class ConfirmatoryConfig:
     # Ends that are run to convergence; objectives this close are the same maximum.
     n_finalists: int = 4
     same_objective: float = 0.01
+    # Restarts of items of the finalists, unless most ends of the race are this close to the best:
+    # shares of the items, and restarts in a row without a gain that end them.
+    agreement: float = 0.1
+    restarted_shares: tuple[float, float] = (0.15, 0.6)
+    restarts_without_gain: int = 20
     # Multiplications of all starts' E-steps together per EM step, unless the user sets n_starts.
     work_for_starts: float = 3e8
     fewest_starts: int = 4
@@ -622,6 +638,7 @@ class Config:
     e_step: EStepConfig = EStepConfig()
     m_step: MStepConfig = MStepConfig()
     em: EMConfig = EMConfig()
+    cells: CellsConfig = CellsConfig()
     support: SupportConfig = SupportConfig()
     information: InformationConfig = InformationConfig()
     network_em: NetworkEMConfig = NetworkEMConfig()

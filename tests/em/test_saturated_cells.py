@@ -78,16 +78,16 @@ def test_closed_form_is_where_newton_steps_converge(family, effects, monkeypatch
 
 def test_main_effects_of_several_latents_and_penalised_items_are_not_saturated():
     terms, allowed = constraints(Effects.of("main"))
-    design = Basis.over(SPACE, terms).design
-    np.testing.assert_array_equal(SaturatedCells.of(design, allowed).items, [0, 1])
+    basis = Basis.over(SPACE, terms)
+    np.testing.assert_array_equal(SaturatedCells.of(basis, allowed).items, [0, 1])
     allowed[0, 1] = PENALISED
-    np.testing.assert_array_equal(SaturatedCells.of(design, allowed).items, [1])
+    np.testing.assert_array_equal(SaturatedCells.of(basis, allowed).items, [1])
 
 
 def test_cells_without_rows_stay_and_means_on_the_boundary_are_finite():
-    design = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 1.0]])
+    basis = Basis.of(np.array([[0.0], [1.0], [1.0]]))
     allowed = np.full((2, 2), FREE, dtype=np.uint8)
-    cells = SaturatedCells.of(design, allowed)
+    cells = SaturatedCells.of(basis, allowed)
     beta = np.array([[0.3, -1.0], [0.3, -1.0]])
     counts = np.array([[0.0, 2.0, 3.0], [4.0, 2.0, 2.0]])
     sums = np.array([[0.0, 2.0, 3.0], [1.0, 0.0, 0.0]])

@@ -22,6 +22,7 @@ from hidag.strategy.confirmatory import (
     _best_saturated,
     _ordered_start,
     _race,
+    _restart_items,
     _restart_law,
     choose_n_starts,
 )
@@ -96,11 +97,29 @@ def test_ordered_starts_rise_with_the_levels(problem):
 
 def test_race_returns_the_best_end_and_no_maximum_twice(problem, ends):
     again = [ends[0], *ends]
-    order = _race(problem, again, lambda searched, _, items, law: run_em(searched, items, law))
+    order, _ = _race(problem, again, lambda searched, _, items, law: run_em(searched, items, law))
     values = [again[i].objective for i in order]
     assert values[0] == max(end.objective for end in again)
     assert (np.diff(values) < -CONFIG.confirmatory.same_objective).all()
     assert len(order) <= CONFIG.confirmatory.n_finalists
+
+
+def test_restarts_of_items_only_raise_the_objectives_of_the_chosen_ends(problem, ends):
+    again = list(ends)
+    _restart_items(problem, again, [0, 2], lambda one, _, items, law: run_em(one, items, law))
+    assert again[1] is ends[1]
+    for now, before in zip(again, ends, strict=True):
+        assert now is before or now.objective > before.objective
+
+
+def test_ends_agree_if_most_of_them_reach_one_maximum(problem, ends):
+    def same(searched, _, items, law):
+        return ends[0]
+
+    assert _race(problem, [ends[0]] * 4, same)[1]
+    apart = replace(ends[0], objective=ends[0].objective - 5.0)
+    runs = iter([ends[0], apart, apart, apart])
+    assert not _race(problem, [ends[0], apart, apart, apart], lambda *_: next(runs))[1]
 
 
 def test_number_of_starts_falls_with_the_cost_of_an_e_step(problem):

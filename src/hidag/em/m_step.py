@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -209,6 +209,26 @@ def _maximise_held(
 
 
 @dataclass(frozen=True)
+class ItemCells:
+    """The cells of an item: sets of states with the same values of its terms."""
+
+    terms: NDArray[np.intp]  # (P,): free columns of the design
+    values: Array  # (C, P): the terms in the cells
+    place: NDArray[np.intp]  # (S,): cell of each state
+
+    @cached_property
+    def inverse(self) -> Array:
+        """Least-squares coefficients of the terms from the cells' predictors, shape (P, C)."""
+        return np.asarray(np.linalg.pinv(self.values))
+
+    @cached_property
+    def saturated(self) -> bool:
+        """Whether any predictors of the cells are possible, and determine the coefficients."""
+        rank = int(np.linalg.matrix_rank(self.values))
+        return len(self.values) == len(self.terms) == rank
+
+
+@dataclass(frozen=True)
 class SaturatedCells:
     """Items whose free terms take as many distinct values over the states as there are terms.
 
@@ -224,30 +244,30 @@ class SaturatedCells:
     inverse: Array  # (n, C, C): coefficients of the terms from the cells' predictors
 
     @classmethod
-    def of(cls, design: Array, allowed: NDArray[np.uint8]) -> SaturatedCells:
-        """Return the saturated ones of items with constraints (J, P) on a design (S, P)."""
-        found: dict[bytes, tuple[NDArray[np.intp], NDArray[np.intp], Array]] = {}
-        for row in np.unique(allowed, axis=0):
-            terms = np.flatnonzero(row != ZERO)
-            if (row[terms] != FREE).any():
-                continue
-            distinct, cells = np.unique(design[:, terms], axis=0, return_inverse=True)
-            if len(distinct) == len(terms) == np.linalg.matrix_rank(distinct):
-                found[row.tobytes()] = (terms, cells.ravel(), distinct)
-        items = np.array([j for j, row in enumerate(allowed) if row.tobytes() in found], np.intp)
-        own = [found[allowed[j].tobytes()] for j in items]
-        n_cells = max((len(terms) for terms, _, _ in own), default=1)
-        columns = np.full((len(items), n_cells), design.shape[1])
+    def of(cls, basis: Basis, allowed: NDArray[np.uint8]) -> SaturatedCells:
+        """Return the saturated ones of items with constraints (J, P)."""
+        every = [basis.cells_of(row) for row in allowed]
+        closed = np.array(
+            [
+                bool((row[own.terms] == FREE).all()) and own.saturated
+                for row, own in zip(allowed, every, strict=True)
+            ],
+            dtype=bool,
+        )
+        items = np.flatnonzero(closed)
+        cells = [every[j] for j in items]
+        n_states, n_columns = basis.design.shape
+        n_cells = max((len(own.terms) for own in cells), default=1)
+        columns = np.full((len(items), n_cells), n_columns)
         values = np.zeros((len(items), n_cells, n_cells))
         inverse = np.zeros_like(values)
-        for place, (terms, _, matrix) in enumerate(own):
-            used = slice(len(terms))
-            columns[place, used] = terms
-            values[place, used, used], inverse[place, used, used] = matrix, np.linalg.inv(matrix)
+        for place, own in enumerate(cells):
+            used = slice(len(own.terms))
+            columns[place, used] = own.terms
+            values[place, used, used], inverse[place, used, used] = own.values, own.inverse
         shift = n_cells * np.arange(len(items))[:, None]
-        cells = np.array([one for _, one, _ in own], np.intp).reshape(len(items), len(design))
-        others = np.setdiff1d(np.arange(len(allowed)), items)
-        return cls(items, others, cells + shift, columns, values, inverse)
+        places = np.array([own.place for own in cells], np.intp).reshape(len(items), n_states)
+        return cls(items, np.flatnonzero(~closed), places + shift, columns, values, inverse)
 
     def maximise(self, family: MeanFamily, beta: Array, sums: Array, counts: Array) -> Array:
         """Return the items' maximum likelihood coefficients, shape (n, P).
@@ -281,7 +301,8 @@ class Basis:
     products: Array
     # whether terms are products of others, which makes systems ill-conditioned
     collinear: bool = False
-    _cells: dict[bytes, SaturatedCells] = field(default_factory=dict, repr=False, compare=False)
+    _cells: dict[bytes, ItemCells] = field(default_factory=dict, repr=False, compare=False)
+    _saturated: dict[bytes, SaturatedCells] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, features: Array, *, collinear: bool = False) -> Basis:
@@ -300,12 +321,21 @@ class Basis:
         """The terms' values, shape (S, T)."""
         return self.design[:, 1:]
 
+    def cells_of(self, allowed: NDArray[np.uint8]) -> ItemCells:
+        """Return the cells of an item with constraints (P,)."""
+        terms = np.flatnonzero(allowed != ZERO)
+        key = terms.tobytes()
+        if key not in self._cells:
+            values, place = np.unique(self.design[:, terms], axis=0, return_inverse=True)
+            self._cells[key] = ItemCells(terms, values, place.ravel())
+        return self._cells[key]
+
     def saturated_cells(self, allowed: NDArray[np.uint8]) -> SaturatedCells:
         """Return the items among those with constraints (J, P) that have a closed-form M-step."""
         key = allowed.tobytes()
-        if key not in self._cells:
-            self._cells[key] = SaturatedCells.of(self.design, allowed)
-        return self._cells[key]
+        if key not in self._saturated:
+            self._saturated[key] = SaturatedCells.of(self, allowed)
+        return self._saturated[key]
 
     def quadratic(self, weights: Array) -> Array:
         """Return ``design' diag(w) design`` for each row of weights, shape (J, P, P)."""

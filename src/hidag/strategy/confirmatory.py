@@ -2,8 +2,8 @@
 
 All starts are made and compared in the model that is fitted, whatever its effects: random starts
 and starts from sub-models. Likelihoods with a given Q have many local maxima, and EM steps are
-cheap: many short runs come first, the best of them continue, and the best distinct ends are run to
-convergence.
+cheap: many short runs come first, the best of them continue, some items of the best distinct ends
+are restarted while that helps, and these ends are run to convergence.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial, reduce
+from itertools import cycle
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hidag.config import CONFIG
+from hidag.em.cells import CellModel, run_cells
 from hidag.em.em import Estimate, append_run, run_em
 from hidag.em.m_step import coefficient_scales
 from hidag.em.problem import Schedule
@@ -26,7 +28,6 @@ from hidag.initialization.start_points import (
     null_parameters,
     spread_law,
 )
-from hidag.kernels.coordinate_descent import ZERO
 from hidag.latent.laws import factorise_counts, is_saturated
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
@@ -63,7 +64,7 @@ def estimate_confirmatory(problem: SearchProblem, start: StartPoint | None = Non
     start : StartPoint or None
         Starting point that replaces all others.
     """
-    found = _best_saturated(fixed_terms(problem), start)
+    found = _best_saturated(_with_cells(fixed_terms(problem)), start)
     if problem.law == "saturated":
         return _reported(found, problem)
     network = _under_network(fixed_terms(problem), found)
@@ -72,6 +73,10 @@ def estimate_confirmatory(problem: SearchProblem, start: StartPoint | None = Non
     if problem.law == "network" or (network.preferred and not complete):
         found = replace(found, network=network)
     return _reported(found, problem)
+
+
+def _with_cells(problem: SearchProblem) -> SearchProblem:
+    return replace(problem, cells=CellModel.of(problem))
 
 
 def _reported(found: StageOne, problem: SearchProblem) -> StageOne:
@@ -134,6 +139,9 @@ def _best_saturated(problem: SearchProblem, start: StartPoint | None) -> StageOn
         watched = replace(
             searched, observer=problem.observer_of(min(index, n_starts - 1), n_starts)
         )
+        cells = watched.cells
+        if cells is not None and cells.fits(watched):
+            return run_cells(cells, watched, items, law)
         return run_em(watched, items, law)
 
     short = replace(
@@ -153,7 +161,9 @@ def _best_saturated(problem: SearchProblem, start: StartPoint | None) -> StageOn
     else:
         found = [*_submodel_ends(problem, short, run), *_start_ends(short, n_starts, run)]
     ends = [end for _, end in found]
-    order = _race(problem, ends, run)
+    order, agree = _race(problem, ends, run)
+    if not agree and start is None:
+        _restart_items(problem, ends, order, run)
     for index, end in enumerate(ends):
         if index in order:
             ends[index] = _restart_law(problem, end, partial(run, problem, index))
@@ -183,14 +193,18 @@ def _start_ends(short: SearchProblem, n_starts: int, run: _Run) -> list[_End]:
     return out
 
 
-def _race(problem: SearchProblem, ends: list[Estimate], run: _Run) -> list[int]:
-    """Continue the best ends, and return the places of those to be run to convergence.
+def _race_problem(problem: SearchProblem) -> SearchProblem:
+    config = CONFIG.confirmatory
+    return replace(problem, schedule=problem.tolerating(config.race_tolerance, config.race_steps))
+
+
+def _race(problem: SearchProblem, ends: list[Estimate], run: _Run) -> tuple[list[int], bool]:
+    """Continue the best ends; return the places of those to be converged, and whether most agree.
 
     Short runs separate bad starts from good ones, but not the best from the tenth best.
     """
     config = CONFIG.confirmatory
-    schedule = problem.tolerating(config.race_tolerance, config.race_steps)
-    longer = replace(problem, schedule=schedule)
+    longer = _race_problem(problem)
     n_ends = max(config.n_finalists, round(config.race_share * len(ends)))
     by_value = sorted(range(len(ends)), key=lambda i: -ends[i].objective)[:n_ends]
     for i in by_value:
@@ -200,7 +214,35 @@ def _race(problem: SearchProblem, ends: list[Estimate], run: _Run) -> list[int]:
         gaps = [ends[j].objective - ends[i].objective for j in chosen]
         if len(chosen) < config.n_finalists and min(gaps, default=np.inf) > config.same_objective:
             chosen.append(i)
-    return chosen
+    near = [ends[chosen[0]].objective - ends[i].objective <= config.agreement for i in by_value]
+    return chosen, sum(near) > 0.5 * len(near)
+
+
+def _restart_items(
+    problem: SearchProblem, ends: list[Estimate], order: list[int], run: _Run
+) -> None:
+    """Replace ends by better ones that EM reaches after a restart of a random share of the items.
+
+    A local maximum is often wrong in some items only; the others lead EM out of it.
+    """
+    config, brief = CONFIG.confirmatory, _race_problem(problem)
+    rng = generators_of(problem.seed, len(ends) + 1)[-1]
+    waited = 0
+    for place in cycle(order):
+        now = ends[place].parameters
+        other = _random_start(problem, rng).parameters
+        chosen = rng.random(len(now.intercept)) < rng.uniform(*config.restarted_shares)
+        items = replace(
+            now,
+            intercept=np.where(chosen, other.intercept, now.intercept),
+            loadings=np.where(chosen[:, None], other.loadings, now.loadings),
+        )
+        found = run(brief, place, items, spread_law(ends[place].probabilities))
+        waited += 1
+        if found.objective > ends[place].objective + config.same_objective:
+            ends[place], waited = found, 0
+        if waited == config.restarts_without_gain:
+            return
 
 
 def _submodel_ends(problem: SearchProblem, short: SearchProblem, run: _Run) -> Iterator[_End]:
@@ -212,7 +254,7 @@ def _submodel_ends(problem: SearchProblem, short: SearchProblem, run: _Run) -> I
         return
     for name in ("main", "dina", "dino"):
         effects = MAIN_EFFECTS if name == "main" else Effects.of(name)
-        nested = fixed_terms(replace(short, effects=effects))
+        nested = _with_cells(fixed_terms(replace(short, effects=effects)))
         if not set(nested.terms.interactions) <= set(short.terms.interactions):
             continue
         n_starts = max(
@@ -244,14 +286,12 @@ def _ordered_start(problem: SearchProblem, rng: np.random.Generator) -> StartPoi
     reach = config.ordered_reach * coefficient_scales(data)
     beta = np.zeros((data.n_items, 1 + problem.terms.n_terms))
     for j, row in enumerate(problem.allowed):
-        own = np.flatnonzero(row != ZERO)
-        cells = np.unique(problem.basis.design[:, own], axis=0)
-        heights = cells.sum(axis=1) * (-1.0 if problem.effects.reversed else 1.0)
-        drawn = np.empty(len(cells))
-        rising = np.argsort(heights + rng.random(len(cells)), kind="stable")
-        drawn[rising] = np.sort(rng.uniform(-reach[j], reach[j], len(cells)))
-        # An explicit rcond, because the defaults of numpy 1 and numpy 2 differ.
-        beta[j, own] = np.linalg.lstsq(cells, drawn, rcond=None)[0]
+        cells = problem.basis.cells_of(row)
+        heights = cells.values.sum(axis=1) * (-1.0 if problem.effects.reversed else 1.0)
+        drawn = np.empty(len(heights))
+        rising = np.argsort(heights + rng.random(len(heights)), kind="stable")
+        drawn[rising] = np.sort(rng.uniform(-reach[j], reach[j], len(heights)))
+        beta[j, cells.terms] = cells.inverse @ drawn
     beta[:, 0] += null.intercept
     items = replace(null, intercept=beta[:, 0], loadings=beta[:, 1:])
     kept = items.in_range()

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.config import CONFIG
+from hidag.em.cells import CellModel
 from hidag.em.design_data import WorkingData
 from hidag.em.em import Estimate
 from hidag.em.problem import Observer, Problem, Schedule
@@ -40,6 +41,7 @@ class SearchProblem(Problem):
     n_starts: int | str = "auto"
     law: str = "auto"  # {"auto", "network", "saturated"}.
     progress: StartProgress | None = None
+    cells: CellModel | None = None  # The items in a form that EM runs compiled, if they have one.
 
     @property
     def q_given(self) -> bool:
