@@ -427,6 +427,8 @@ class FitWarningConfig:
     rows_per_probability: int = 2
     # Familywise level of the warning about overdispersed counts.
     overdispersion_level: float = 0.001
+    # Rows that an estimate on the boundary leaves for the other answer, or for a joint state.
+    boundary_rows: float = 0.01
     # Smaller variance ratios change no conclusion, however significant.
     min_variance_ratio: float = 1.2
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hidag.cli.console import columns, say, say_columns
 from hidag.data.item_types import GIVEN_FAMILY
 from hidag.data.rows import MANY_EMPTY_ROWS, describe_empty_rows
+from hidag.fitting.fit_warnings import boundary_estimates
 from hidag.formatting import format_number, join_names, plural, shorten
 from hidag.measurement.families import default_family
 from hidag.reporting import fit_description as about
@@ -152,6 +153,8 @@ def say_convergence(result: FitResult) -> None:
         say(f"latents sampled in {iterations}; the log-likelihood is not computed")
     else:
         say(f"log-likelihood {result.log_likelihood:,.2f} after {iterations}")
+    for sentence in boundary_estimates(result):
+        say(sentence)
     if len(result.starts) < 2 or result.all_starts_stopped:
         return
     stopped = len(result.starts) - result.n_finished

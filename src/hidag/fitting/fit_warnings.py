@@ -220,6 +220,36 @@ def limiting_cases(result: FitResult) -> list[str]:
     ]
 
 
+def boundary_estimates(result: FitResult) -> list[str]:
+    """Return one sentence on probabilities of answers and states that are estimated as 0 or 1.
+
+    An estimate is on the boundary if it leaves less than a share of one row of the table for the
+    other answer, or for the state. Empty if there is none, or states are too many to list.
+    """
+    space, limit = result.law.space, CONFIG.fit_warnings.boundary_rows
+    if space.n_states > CONFIG.enumeration.largest_exact_states:
+        return []
+    states, parameters = space.states(), result.parameters
+    rows = result.n_samples * np.asarray(result.law.probabilities)
+    means, items = parameters.response_means(states), []
+    for r, name in enumerate(result.response_names):
+        if not family_named(parameters.families[r]).is_binary:
+            continue
+        own = np.flatnonzero(parameters.support[r])
+        _, first, cell = np.unique(states[:, own], axis=0, return_index=True, return_inverse=True)
+        in_cell, mean = np.bincount(cell.ravel(), rows), means[first, r]
+        if ((in_cell >= 1.0) & (in_cell * np.minimum(mean, 1.0 - mean) < limit)).any():
+            items.append(name)
+    possible = np.ones(len(rows), bool) if result.ruled_out is None else ~result.ruled_out
+    n_empty = int((possible & (rows < limit)).sum())
+    found = [f"in {_listed(items)}, of an answer given the latents"] if items else []
+    found += [f"of {n_empty:,} of {int(possible.sum()):,} joint states"] if n_empty else []
+    return [
+        f"Some probabilities are estimated as 0 or 1: {'; '.join(found)}. Such estimates are on "
+        "the boundary; they have no standard error, and a larger table may give other values."
+    ][: len(found)]
+
+
 def _listed(names: Sequence[str]) -> str:
     first, rest = ", ".join(names[:_NAMED_ITEMS]), len(names) - _NAMED_ITEMS
     return f"{first} and {rest} more" if rest > 0 else first

@@ -68,6 +68,7 @@ def describe_fit(result: FitResult) -> list[str]:
         f"The Q-matrix (which latent each item measures) was {how}.",
         describe_effects(result),
         *fit_warnings.limiting_cases(result),
+        *fit_warnings.boundary_estimates(result),
         *describe_knowledge(result),
         _describe_estimation(result),
     ]
