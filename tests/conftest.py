@@ -57,12 +57,11 @@ def configure(monkeypatch):
 
 
 @pytest.fixture
-def sum_nothing(monkeypatch, configure):
+def sum_nothing(configure):
     """Return what makes any joint states too many to sum over, from when it is called."""
 
     def patch():
-        monkeypatch.setattr("hidag.fitting.information.posterior_tables.MAX_STATES", 2)
-        monkeypatch.setattr("hidag.inference.fitted_rows.MAX_STATES", 2)
+        configure("derivatives", max_states=2)
         configure("network_em", max_clique_cells=1)
 
     return patch

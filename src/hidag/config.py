@@ -6,7 +6,12 @@ change are parameters of :class:`hidag.DCRL`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from hidag.exceptions import SettingError, suggest_name
 
 
 @dataclass(frozen=True)
@@ -16,7 +21,13 @@ class EStepConfig:
     # A block of posteriors of about this many numbers stays in the processor's cache
     # (benchmarks/fit.py).
     listed_block_cells: int = 1 << 17
-    block_cells: int = 1 << 16  # The same for the two smaller tables of the block E-step.
+    # Smallest and largest number of rows of such a block.
+    listed_block_rows: tuple[int, int] = (16, 2048)
+    # The same for the two smaller tables of the block E-step.
+    block_cells: int = 1 << 16
+    block_rows: tuple[int, int] = (64, 512)
+    # Posteriors of new rows are computed for this many blocks at a time, to bound the memory.
+    blocks_at_once: int = 64
     # Rows are summed in this many lanes for any number of threads, so that sums have the same bits.
     n_lanes: int = 4
     # A largest exponent within this range needs no shift: exp neither overflows nor underflows.
@@ -54,6 +65,7 @@ class MStepConfig:
     # Distance of a cell's mean from the ends of its range, where predictors would be infinite: the
     # log-likelihood of a million rows loses 1e-6 by it.
     boundary_mean: float = 1e-12
+    newton_steps: int = 2  # Newton steps of an M-step; the next E-step makes more of them useless.
     newton_tolerance: float = 1e-8  # Newton steps end when no coefficient moves by more than this.
     # Smallest dispersion as a share of the item's variance: the likelihood is unbounded at zero.
     min_dispersion_share: float = 1e-4
@@ -98,6 +110,10 @@ class EMConfig:
     negligible_probability: float = 1e-30
     # Prior mass in rows, spread over all states: the Gibbs sampler can reach every state.
     saem_mass: float = 1.0
+    # SAEM iterations of step size 1 before the Robbins-Monro average, and the exponent of its step
+    # sizes, between 1/2 and 1.
+    saem_burn_in: int = 10
+    saem_decay: float = 0.7
     saem_initial_sweeps: int = 5  # Gibbs sweeps before the first SAEM iteration.
     # SAEM converges when over this many averaged iterations coefficients drift by fewer units of
     # scale / sqrt(N), well inside their standard errors.
@@ -149,6 +165,7 @@ class InformationConfig:
     # starts proves little, and expected counts do not determine a graph
     # (benchmarks/graph_evidence.py, benchmarks/effective_size.py).
     low_ratio: float = 0.1
+    min_ratio: float = 1e-6  # Numbers of effective rows are finite although a ratio is zero.
     min_pair_ratio: float = 1e-3  # Smallest ratio of a pair of levels in a harmonic mean.
     # A row never counts for more effective rows than this (benchmarks/effective_size.py).
     max_effective_ratio: float = 4.0
@@ -170,7 +187,9 @@ class NetworkEMConfig:
     # With more cells in a clique's table Gibbs sampling is faster (benchmarks/large.py).
     max_clique_cells: int = 1 << 12
     max_item_states: int = 1 << 16  # With more states of its own latents an item is not tabulated.
-    block_cells: int = 1 << 22  # Cells of all cliques' tables in a block of rows.
+    # Cells of all cliques' tables in a block of rows, and rows of a block.
+    block_cells: int = 1 << 22
+    max_block_rows: int = 4096
     # Prior mass in rows, spread over each conditional table: every configuration stays possible.
     law_mass: float = 1.0
     # SAEM converges when coefficients drift by fewer units of scale / sqrt(N).
@@ -201,6 +220,8 @@ class NetworkEMConfig:
     # largest number of latents, because an item's table has an entry for each of their states.
     max_candidates: int = 8
     min_screening_z: float = 2.0
+    # Share of a latent's variance that draws explain, at least: it divides the screening |z|.
+    min_explained_share: float = 1e-3
     max_item_latents: int = 10
     # Largest starting value of a selected coefficient, in units of its item's scale.
     max_step: float = 4.0
@@ -210,12 +231,80 @@ class NetworkEMConfig:
 
 
 @dataclass(frozen=True)
+class FamilyConfig:
+    """Updates of dispersions and cutpoints (``hidag.measurement.families``)."""
+
+    # Step of finite differences, and largest Newton step, on a dispersion's unbounded scale.
+    difference: float = 1e-3
+    longest_step: float = 1.5
+    # A step that does not gain is halved up to so many times, but not below the smallest step.
+    max_halvings: int = 8
+    smallest_step: float = 1e-9
+    longest_threshold_step: float = 2.0  # Largest Newton step of the cutpoints of ordered grades.
+    # Curvature per row that ties cutpoints which move together: far above that of the likelihood.
+    tie_stiffness: float = 1e6
+    # Alternations of the mean and the share of extra zeros of an item without latents.
+    zero_share_steps: int = 20
+
+
+@dataclass(frozen=True)
+class LawConfig:
+    """Laws of the latents and the complexity of their tables (``hidag.latent.laws``)."""
+
+    # Marginals come from the list of joint states up to this many, else from a junction tree whose
+    # cliques have at most this many cells, else from so many forward draws.
+    few_states: int = 1 << 13
+    largest_clique: int = 1 << 18
+    n_marginal_draws: int = 100_000
+    # Larger tables are always free: fitting log-linear ones would take too long.
+    max_log_linear_cells: int = 4096
+    # Largest number of Newton steps, and the gain in log-likelihood at which they end.
+    newton_steps: int = 25
+    smallest_gain: float = 1e-6
+    # A Newton step that lowers the likelihood is halved down to this share.
+    smallest_step: float = 1e-3
+    # Relative ridge that keeps the curvature invertible where counts are zero.
+    ridge: float = 1e-9
+
+
+@dataclass(frozen=True)
+class GraphSearchConfig:
+    """Scores and searches of graphs (``hidag.structure``)."""
+
+    # A gain must exceed this share of the empty graph's score: far above rounding errors, far below
+    # any gain that data can support.
+    relative_threshold: float = 1e-12
+    # Forced insertions tried at a local optimum, per variable and in total: all of them up to about
+    # 13 variables, beyond that a share that limits the run time to about ten times that of GES.
+    max_forced_insertions_each: int = 10
+    max_forced_insertions: int = 600
+    # With at most this many variables the search is exact if equivalent graphs may have different
+    # scores.
+    max_exact_lean_variables: int = 6
+    # The tables of the exact search have 2^K rows; 12 variables take about one second.
+    max_exact_variables: int = 12
+    # Candidate equivalent sample sizes, in rows, when the data choose one.
+    equivalent_sample_sizes: tuple[float, ...] = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+    # Tables with at most this many cells are counted from bit planes, larger ones from row codes;
+    # both take about the same time at this size.
+    max_plane_cells: int = 128
+    # Integer weights are expanded into rows (and bit planes, 64 rows to a word) if there are at
+    # most this many rows per configuration.
+    max_rows_per_configuration: float = 16.0
+    # With more joint states than this, fitting lean tables takes too long.
+    max_lean_states: int = 1 << 13
+    # Initial size of the table of known scores, and scores that are computed at once, at most.
+    initial_capacity: int = 1 << 14
+    max_requests: int = 1 << 16
+
+
+@dataclass(frozen=True)
 class InitializationConfig:
     """Spectral and factor-analytic starts (``hidag.initialization``)."""
 
-    # A start retains loadings of at least this share of their item's largest: EM adds a missing
-    # loading more easily than it removes a false one.
-    loading_share: float = 0.45
+    # Starts retain loadings of at least this share of their item's largest, the shares in turn: EM
+    # adds a missing loading more easily than it removes a false one.
+    loading_shares: tuple[float, ...] = (0.45, 0.3)
     # Latents per item of a start: more rotated loadings are mostly rotation error.
     max_item_latents: int = 4
     # Principal-axis iterations for the communalities, and their bounds (Heywood cases).
@@ -230,6 +319,11 @@ class InitializationConfig:
     max_dense_items: int = 600
     extra_directions: int = 20
     power_iterations: int = 6
+    # Iterations of Varimax and Geomin, gain of the Varimax criterion as a share of itself at which
+    # they end, and length of the projected gradient of Geomin.
+    rotation_steps: int = 500
+    varimax_tolerance: float = 1e-10
+    geomin_tolerance: float = 1e-3
     # Geomin adds this to squared loadings, so that one zero does not hide the rest of a row.
     geomin_offset: float = 0.01
     # Geomin steps to directions with a larger condition number are rejected.
@@ -247,9 +341,15 @@ class InitializationConfig:
     truncation: float = 1e-4
     # Singular values above this multiple of sqrt(N) count as signal (Algorithm S.1).
     singular_value_factor: float = 1.01
+    score_ridge: float = 1e-8  # Scores exist although latents have the same loadings.
     fill_rounds: int = 4  # Rounds in which missing cells are filled from the low-rank approximation
     # Rotated loadings below 1 / (factor * sqrt(J)) start at zero (Algorithm S.1).
     threshold_factor: float = 2.5
+    # SAEM steps on a start's own support, before loadings may enter or leave: iterations, those of
+    # step size 1, and exponent of the step sizes.
+    warm_up_steps: int = 10
+    warm_up_burn_in: int = 3
+    warm_up_decay: float = 0.6
     # Newton steps of the M-step on hard-assigned states: enough to converge from null parameters.
     n_newton: int = 8
     # Share of a start's latent distribution that is uniform: no state starts impossible.
@@ -304,6 +404,7 @@ class FactorCountConfig:
     # Largest communality of an imputed item, and L-BFGS iterations.
     max_communality: float = 0.98
     imputation_steps: int = 500
+    smallest_start: float = 1e-3  # Smallest sum of squared loadings that imputation starts at.
     # Parallel analysis: an eigenvalue must exceed that of so many permuted tables.
     n_permutations: int = 10
     # The first eigenvalue must exceed that of so many tables if factor BIC selects no factor: a
@@ -409,6 +510,7 @@ class InteractionConfig:
 class GraphStageConfig:
     """Stages II and III (``hidag.fitting.stages``)."""
 
+    max_resampled_rows: int = 10**8  # Largest number of rows that users may resample, for memory.
     max_edge_tests: int = 20  # Weakest pairs of latents tested on the observed data, at most.
     # Multiplications for all tests; divided by those of one E-step it bounds their number.
     edge_test_work: float = 1e10
@@ -466,13 +568,23 @@ class StructuralEMConfig:
     # EM steps of the law without an edge, and the gain of a step at which they end.
     edge_steps: int = 20
     edge_tolerance: float = 0.1
+    # Largest number of parents during estimation: tables have 2^parents rows.
+    max_parents: int = 6
+
+    @property
+    def unconstrained_steps(self) -> int:
+        """EM steps of the unconstrained updates: each is as long as two."""
+        return 2 * self.unconstrained_updates
 
 
 @dataclass(frozen=True)
 class SAEMNetworkConfig:
     """Sampled latents under a network law (``hidag.strategy.saem_network``)."""
 
-    block_rows: int = 8192  # Rows of draws whose pairwise products are held at once.
+    # Products of pairs of latents that are held at once, and smallest and largest number of rows.
+    block_cells: int = 1 << 19
+    block_rows: tuple[int, int] = (16, 8192)
+    most_rows_for_labels: int = 100_000  # Rows of draws that determine the order of the latents.
     draw_sweeps: int = 2  # Sweeps between two draws, so that their errors are nearly independent.
     # Number of draws that a graph is learned from, and the largest number of rows of all draws.
     # Draws are noisier if items are less informative.
@@ -593,6 +705,9 @@ class QRowSearchConfig:
     # Steps of the short EM, and the smallest share of an item's variance that its noise may have.
     steps: int = 25
     smallest_noise: float = 1e-3
+    # Gain in log-likelihood at which the short EM ends, and rows below which a mean is not updated.
+    tolerance: float = 0.01
+    smallest_share: float = 1e-6
     # Means in a combination of levels stay this far inside the family's range.
     inside: float = 1e-4
 
@@ -633,6 +748,29 @@ class EdgeTestsConfig:
     no_search_needed: float = 4.0
 
 
+@dataclass(frozen=True)
+class DerivativesConfig:
+    """Derivatives of a fit, for standard errors and tests (``hidag.fitting.information``)."""
+
+    max_states: int = 1 << 13  # Joint states are listed up to this number.
+    block_cells: int = 1 << 22  # Cells (rows times states) of posteriors that are held at once.
+    # Steps of numerical first derivatives, and of second derivatives and those of scores; errors
+    # are about their squares, and rounding about 1e-16 divided by them.
+    step: float = 1e-5
+    larger_step: float = 1e-4
+    # Singular values below this share of the largest are zero.
+    smallest_singular_value: float = 1e-9
+    # Rows with a smaller posterior probability of a state are omitted from its sums.
+    smallest_posterior: float = 1e-12
+    max_work: float = 1e12  # More multiplications would take many minutes.
+    # Directions with a smaller share of the complete-data information are flat, and a parameter
+    # with this share in flat directions is not estimated.
+    flat: float = 1e-6
+    flat_share: float = 1e-2
+    # Boundary directions are known up to rounding, and each of many coefficients has a small share.
+    boundary_share: float = 1e-6
+
+
 @dataclass
 class Config:
     """All stages."""
@@ -644,6 +782,9 @@ class Config:
     support: SupportConfig = SupportConfig()
     information: InformationConfig = InformationConfig()
     network_em: NetworkEMConfig = NetworkEMConfig()
+    families: FamilyConfig = FamilyConfig()
+    law: LawConfig = LawConfig()
+    graph_search: GraphSearchConfig = GraphSearchConfig()
     initialization: InitializationConfig = InitializationConfig()
     levels: LevelsConfig = LevelsConfig()
     factor_count: FactorCountConfig = FactorCountConfig()
@@ -663,6 +804,40 @@ class Config:
     q_row_search: QRowSearchConfig = QRowSearchConfig()
     likelihood_search: LikelihoodSearchConfig = LikelihoodSearchConfig()
     edge_tests: EdgeTestsConfig = EdgeTestsConfig()
+    derivatives: DerivativesConfig = DerivativesConfig()
 
 
 CONFIG = Config()
+
+
+@contextmanager
+def override(changes: Mapping[str, object]) -> Iterator[None]:
+    """Change constants for an experiment, in this process only, and restore them.
+
+    Parameters
+    ----------
+    changes : mapping of str to value
+        New values by stage and constant: ``{"em.gain_window": 5, "basin_hopping.most_moves": 0}``.
+
+    Raises
+    ------
+    SettingError
+        If there is no such constant.
+    """
+    before = dict(vars(CONFIG))
+    known = [f"{stage}.{one.name}" for stage in before for one in fields(before[stage])]
+    for name in changes:
+        if name not in known:
+            advice = suggest_name(
+                name, known, "constants are named STAGE.CONSTANT, as em.gain_window"
+            )
+            text = "there is no tuning constant {name!r}"
+            raise SettingError("unknown-constant", text, {"name": name}, advice=advice)
+    for name, value in changes.items():
+        stage, _, constant = name.partition(".")
+        new: dict[str, Any] = {constant: value}
+        setattr(CONFIG, stage, replace(getattr(CONFIG, stage), **new))
+    try:
+        yield
+    finally:
+        vars(CONFIG).update(before)

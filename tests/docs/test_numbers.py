@@ -106,7 +106,7 @@ SPECIFICATION = [
         lambda s: f"From 2^{power(s)} joint states on",
     ),
     (
-        ("initializers.KEPT_SHARES", "CONFIG.initialization.max_item_latents"),
+        ("CONFIG.initialization.loading_shares", "CONFIG.initialization.max_item_latents"),
         lambda shares, most: (
             f"at least {decimal(shares[0])} of its largest ({decimal(shares[1])} in every other "
             f"start of this kind), {WORDS[most]} at most"
@@ -197,7 +197,7 @@ SPECIFICATION = [
         ),
     ),
     (
-        ("structural_em.UNCONSTRAINED_STEPS",),
+        ("CONFIG.structural_em.unconstrained_steps",),
         lambda m: f"with m = {m} ([effective_size.md]",
     ),
     (("CONFIG.levels.n_rows",), lambda n: f"common variance, on up to {n:,} rows"),
@@ -206,12 +206,15 @@ SPECIFICATION = [
         lambda n, rounds: f"({n} exchanges at most, up to {WORDS[rounds]} rounds)",
     ),
     (
-        ("graph_search.MAX_EXACT_LEAN_VARIABLES",),
+        ("CONFIG.graph_search.max_exact_lean_variables",),
         lambda n: f'`search="xges"` is exact with at most {n} latents',
     ),
-    (("scores.MAX_LEAN_STATES",), lambda n: f"than 2^{power(n)} joint states, and while latents"),
     (
-        ("graph_search.EQUIVALENT_SAMPLE_SIZES",),
+        ("CONFIG.graph_search.max_lean_states",),
+        lambda n: f"than 2^{power(n)} joint states, and while latents",
+    ),
+    (
+        ("CONFIG.graph_search.equivalent_sample_sizes",),
         lambda w: f"the weights {', '.join(f'{one:g}' for one in w[:-1])} and {w[-1]:g}",
     ),
     (
@@ -229,7 +232,7 @@ SPECIFICATION = [
         lambda n: f"alternate for {WORDS[n]} selections at most",
     ),
     (("CONFIG.saem_network.most_splits",), lambda n: f"least used latent, up to {WORDS[n]} times"),
-    (("measurement.MOST_PARENTS",), lambda n: f"A latent has at most {WORDS[n]} parents"),
+    (("CONFIG.structural_em.max_parents",), lambda n: f"A latent has at most {WORDS[n]} parents"),
     (("CONFIG.graph_stage.max_edge_tests",), lambda n: f"or {n} tests were made"),
     (
         ("CONFIG.likelihood_search.fewest_fits",),
@@ -279,8 +282,6 @@ def test_the_specification_states_constants_of_the_code(names, sentence) -> None
 
 
 def test_the_specification_states_the_configuration() -> None:
-    from hidag.structure.graph_search import MAX_EXACT_VARIABLES
-
     information, network, em = CONFIG.information, CONFIG.network_em, CONFIG.em
     text = page("docs/specification.md")
     stated = [
@@ -301,7 +302,7 @@ def test_the_specification_states_the_configuration() -> None:
         f"below {decimal(network.remaining_gain)} of log-likelihood",
         f"up to K = {power(network.max_listed_states)}; beyond, where no clique has more than "
         f"2^{power(network.max_clique_cells)} states",
-        f"finds the best graph of at most {MAX_EXACT_VARIABLES} latents",
+        f"finds the best graph of at most {CONFIG.graph_search.max_exact_variables} latents",
     ]
     assert [sentence for sentence in stated if sentence not in text] == []
 
@@ -343,7 +344,7 @@ def test_reasons_for_caution_have_the_numbers_that_the_code_has() -> None:
 def test_effective_rows_are_those_of_the_page() -> None:
     from hidag.em.information import effective_sample_ratio
 
-    steps = constant("structural_em.UNCONSTRAINED_STEPS")
+    steps = constant("CONFIG.structural_em.unconstrained_steps")
     text = (ROOT / "docs" / "effective_size.md").read_text("utf-8")
     rows = re.findall(r"^\| (0\.\d+) \| (\d\.\d\d) \| (\d\.\d\d) \|$", text, re.M)
     assert len(rows) == 8

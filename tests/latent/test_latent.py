@@ -14,7 +14,6 @@ from hidag.latent import (
     SaturatedLaw,
     StateSpace,
     expected_counts,
-    laws,
     resample,
     resample_size,
 )
@@ -115,7 +114,7 @@ def test_growth_is_judged_by_n_log_n():
         resample_size(lambda n: n**0.5, 50)
 
 
-def test_marginals_of_many_latents_need_no_list_of_states(monkeypatch):
+def test_marginals_of_many_latents_need_no_list_of_states(configure):
     rise = np.array([[0.8, 0.2], [0.3, 0.7]])
     long = NetworkLaw(
         StateSpace.binary(40),
@@ -128,16 +127,16 @@ def test_marginals_of_many_latents_need_no_list_of_states(monkeypatch):
     assert not long.space.listable
     np.testing.assert_allclose(long.marginals(), exact, atol=1e-12)
     # Where cliques are too large to make, draws stand for the law: always the same ones.
-    monkeypatch.setattr(laws, "LARGEST_CLIQUE", 1)
+    configure("law", largest_clique=1)
     np.testing.assert_allclose(long.marginals(), exact, atol=0.006)
     np.testing.assert_array_equal(long.marginals(), long.marginals())
 
 
-def test_marginals_do_not_depend_on_how_they_are_summed(network, monkeypatch):
+def test_marginals_do_not_depend_on_how_they_are_summed(network, configure):
     listed = network.marginals()
-    monkeypatch.setattr(laws, "FEW_STATES", 1)
+    configure("law", few_states=1)
     np.testing.assert_allclose(network.marginals(), listed, atol=1e-14)
-    monkeypatch.setattr(laws, "LARGEST_CLIQUE", 1)
+    configure("law", largest_clique=1)
     np.testing.assert_array_equal(network.marginals(), listed)
 
 

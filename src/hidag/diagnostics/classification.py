@@ -14,7 +14,7 @@ from hidag.data.rows import describe_empty_rows, nonempty_rows
 from hidag.diagnostics.goodness_of_fit import max_state_entropy
 from hidag.em.posterior import state_posteriors
 from hidag.exceptions import PYTHON_STYLE, DataError, Message, Setting, Style
-from hidag.fitting.information.posterior_tables import MAX_STATES
+from hidag.fitting.information.posterior_tables import can_list_states
 from hidag.formatting import plural
 from hidag.inference.fitted_rows import canonical_rows, draw_responses
 from hidag.inference.result_tables import Table
@@ -106,7 +106,7 @@ def assign_rows(result: FitResult, values: Array) -> Assignment:
     expanded = result.responses.expand(values)
     n_latents = result.law.space.n_latents
     reason, tree = FEW_ROWS, None
-    if result.law.space.n_states <= MAX_STATES:
+    if can_list_states(result):
         sums = PosteriorSums(n_latents + 1)
         tables, profiles, top = _listed_posteriors(result, expanded, sums)
         entropy = 1.0 - sums.uncertainty / (max(len(values), 1) * max_state_entropy(result))

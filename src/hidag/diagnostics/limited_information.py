@@ -16,6 +16,7 @@ from scipy.linalg import svd
 from scipy.optimize import brentq
 from scipy.stats import chi2, ncx2
 
+from hidag.config import CONFIG
 from hidag.data.rows import describe_rows
 from hidag.diagnostics.moment_tests import (
     ScoredColumns,
@@ -25,10 +26,9 @@ from hidag.diagnostics.moment_tests import (
 )
 from hidag.exceptions import Message
 from hidag.fitting.information.free_parameters import FreeParameters, LawBlock
-from hidag.fitting.information.item_derivatives import STEP
 from hidag.fitting.information.observed_information import with_moved_shape
 from hidag.formatting import plural
-from hidag.inference.fitted_rows import NOT_LISTED
+from hidag.inference.fitted_rows import not_listed
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -77,7 +77,7 @@ def compute_limited_information(
     if not free.is_listed:
         n_states = free.result.law.space.n_states_text()
         text = "M2 enumerates {n_states} joint states, and is {limit}"
-        return Message("m2-too-many-states", text, {"n_states": n_states, "limit": NOT_LISTED})
+        return Message("m2-too-many-states", text, {"n_states": n_states, "limit": not_listed()})
     chosen = np.flatnonzero(columns.categorical)
     part = columns.selected(chosen)
     n_items = len(np.unique(part.item))
@@ -207,7 +207,7 @@ def _moment_derivatives(
     """Return derivatives of the moments by all parameters of items and law, shape (M, P)."""
     result, p = free.result, free.probabilities
     eta = result.parameters.predictors(result.law.space.states())
-    out = []
+    out, by = [], CONFIG.derivatives.step
     for c, one in enumerate(free.channels):
         item = int(result.responses.item[one.response])
         own = np.flatnonzero(part.item == item)
@@ -215,17 +215,17 @@ def _moment_derivatives(
             continue
         if one.kind == "predictor":
             step = np.zeros_like(eta)
-            step[one.response] = STEP
+            step[one.response] = by
             up = item_means(result, result.parameters, item, eta + step)
             down = item_means(result, result.parameters, item, eta - step)
             design = free.designs[c]
         else:
             shape = result.parameters, one.response, one.place
-            moved = (with_moved_shape(*shape, by) for by in (STEP, -STEP))
+            moved = (with_moved_shape(*shape, size) for size in (by, -by))
             up, down = (item_means(result, other, item, eta) for other in moved)
             design = np.ones((len(p), 1))
         slope = np.zeros_like(part.means)
-        slope[:, own] = ((up - down) / (2 * STEP)).T
+        slope[:, own] = ((up - down) / (2 * by)).T
         for directions, own_slope in movable_directions(design, slope, own):
             pair = own_slope[:, left] * part.means[:, right]
             pair += part.means[:, left] * own_slope[:, right]

@@ -27,9 +27,8 @@ from hidag.fitting.information.free_parameters import (
     iterate_loading_scores,
     row_scores,
 )
-from hidag.fitting.information.posterior_tables import too_many_states
+from hidag.fitting.information.posterior_tables import can_list_states, too_many_states
 from hidag.fitting.information_criteria import all_features, design_rank, known_combinations
-from hidag.inference.fitted_rows import can_list_states
 from hidag.kernels.coordinate_descent import FREE, ZERO
 from hidag.latent.laws import LatentLaw, NetworkLaw, SaturatedLaw, factorise_counts, fit_network_law
 from hidag.measurement.parameters import MeasurementParameters

@@ -79,9 +79,15 @@ class BlockSplit:
         return cls(*blocks, cross, by_parts.ravel(), *own)
 
 
-@lru_cache(maxsize=16)
 def choose_split(levels: tuple[int, ...], scopes: tuple[int, ...]) -> BlockSplit | None:
     """Return the cheapest split or None; ``scopes`` are bit sets of non-additive items' latents."""
+    return _choose_split(levels, scopes, CONFIG.e_step.exponential_cost)
+
+
+@lru_cache(maxsize=16)
+def _choose_split(
+    levels: tuple[int, ...], scopes: tuple[int, ...], exponential: int
+) -> BlockSplit | None:
     n_latents, n_states = len(levels), prod(levels)
     coupled = [latents for latents in sorted(set(scopes)) if latents.bit_count() > 1]
     if n_latents < 2:
@@ -102,7 +108,6 @@ def choose_split(levels: tuple[int, ...], scopes: tuple[int, ...]) -> BlockSplit
         sizes = np.concatenate([sizes, m * sizes])
     n_second = sizes[every - first]
     spread = np.where(boundary > 0, sizes[boundary & first] * n_second, 0)
-    exponential = CONFIG.e_step.exponential_cost
     cost = exponential * (sizes[first] + n_second + sizes[boundary]) + spread
     best = int(cost.argmin())
     if cost[best] >= exponential * n_states:
@@ -178,7 +183,8 @@ class BlockModel:
     @property
     def n_rows(self) -> int:
         """Number of rows to process at once."""
-        return int(np.clip(CONFIG.e_step.block_cells // sum(self.weights.shape), 64, 512))
+        cells = CONFIG.e_step.block_cells // sum(self.weights.shape)
+        return int(np.clip(cells, *CONFIG.e_step.block_rows))
 
     def posterior(self, rows: Array) -> BlockPosterior:
         """Return the posterior of extended rows (n, D + M + 1); without boundary latents."""

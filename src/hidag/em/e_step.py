@@ -101,7 +101,9 @@ class StateScores:
 
 def block_rows(n_states: int) -> int:
     """Return the number of rows to process at once; it depends on the number of states only."""
-    return int(np.clip(CONFIG.e_step.listed_block_cells // n_states, 16, 2048))
+    return int(
+        np.clip(CONFIG.e_step.listed_block_cells // n_states, *CONFIG.e_step.listed_block_rows)
+    )
 
 
 def unnormalised_posterior(

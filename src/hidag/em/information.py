@@ -201,7 +201,7 @@ def effective_sample_ratio(ratio: float, n_steps: int) -> float:
     counts contain a share ``a = 1 - (1 - ratio)^n_steps`` of a dependence absent before; dividing
     by ``a^2`` gives an edge the weight of the observed-data score test.
     """
-    contained = 1.0 - (1.0 - min(max(ratio, 1e-6), 1.0)) ** n_steps
+    contained = 1.0 - (1.0 - min(max(ratio, CONFIG.information.min_ratio), 1.0)) ** n_steps
     return float(min(ratio / contained**2, CONFIG.information.max_effective_ratio))
 
 

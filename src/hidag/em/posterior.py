@@ -138,7 +138,7 @@ def _iterate_blocks(
     features = parameters.terms.features(law.space.states())
     probabilities = np.asarray(law.probabilities)
     # Design data are made for some blocks at a time, so that memory stays that of the table.
-    step = 64 * block_rows(law.space.n_states)
+    step = CONFIG.e_step.blocks_at_once * block_rows(law.space.n_states)
     for start in range(0, len(values), step):
         data = WorkingData.around(parameters, values[start : start + step])
         working = data.to_working(parameters)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
 from hidag.em.m_step import Basis
 from hidag.latent.state_space import StateSpace
@@ -27,11 +28,12 @@ class Schedule:
     # 3000 rows. SAEM converges when coefficients drift by less than 2/sqrt(N) of their scale in
     # 20 iterations.
     tolerance: float = 1e-4
-    burn_in: int = 10  # SAEM iterations of step size 1 before the Robbins-Monro average
+    # SAEM iterations of step size 1 before the Robbins-Monro average
+    burn_in: int = field(default_factory=lambda: CONFIG.em.saem_burn_in)
     # iteration ``t`` after the burn-in has step size ``t ** -decay``; between 1/2 and 1
-    decay: float = 0.7
+    decay: float = field(default_factory=lambda: CONFIG.em.saem_decay)
     n_sweeps: int = 1  # Gibbs sweeps per SAEM iteration, the paper's C
-    n_newton: int = 2  # Newton steps of an M-step
+    n_newton: int = field(default_factory=lambda: CONFIG.m_step.newton_steps)  # of an M-step
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.data.rows import canonical_order, check_weights, nonempty_rows, scale_to_effective_size
 from hidag.exceptions import Advice, DataError, Setting, SettingError
 from hidag.fitting.information.item_derivatives import response_auxiliary
-from hidag.fitting.information.posterior_tables import MAX_STATES, state_tables
+from hidag.fitting.information.posterior_tables import can_list_states, state_tables
 from hidag.measurement.families import item_type
 from hidag.measurement.families.base import family_named
 from hidag.results import FitResult
@@ -19,10 +20,15 @@ from hidag.results import FitResult
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-#: Reason for omitting a statistic that needs a sum over all joint states.
-NOT_LISTED = f"not computed beyond 2^{MAX_STATES.bit_length() - 1} joint states"
-#: The same for statistics that a junction tree can compute.
-NOT_SUMMED = f"{NOT_LISTED} if the treewidth is too large"
+
+def not_listed() -> str:
+    """Return the reason for omitting a statistic that needs a sum over all joint states."""
+    return f"not computed beyond 2^{CONFIG.derivatives.max_states.bit_length() - 1} joint states"
+
+
+def not_summed() -> str:
+    """Return the same for statistics that a junction tree can compute."""
+    return f"{not_listed()} if the treewidth is too large"
 
 
 def weighted_sample(values: Array, given: Any) -> tuple[Array, Array | None]:
@@ -63,11 +69,6 @@ def require_weights(result: FitResult, sample_weight: Any, what: str) -> None:
             {"what": what, "sample_weight": Setting("sample_weight")},
             advice=Advice("repeat-weights", "give the same weights as {sample_weight}"),
         )
-
-
-def can_list_states(result: FitResult) -> bool:
-    """Return whether the joint states are few enough to list."""
-    return result.law.space.n_states <= MAX_STATES
 
 
 def can_sum_states(result: FitResult) -> bool:

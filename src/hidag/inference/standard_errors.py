@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit, logsumexp
 from scipy.stats import norm
 
+from hidag.config import CONFIG
 from hidag.data.rows import select_weighted_rows
 from hidag.data.table import read_table
 from hidag.estimator import DCRL
 from hidag.exceptions import Choices, invalid_setting
 from hidag.fitting.information.free_parameters import FreeParameters
 from hidag.fitting.information.item_derivatives import (
-    STEP,
     auxiliary_directions,
     response_auxiliary,
     shift_auxiliary,
@@ -106,15 +106,16 @@ def _mean(
     def mean(at: float, auxiliary: Array) -> float:
         return float(family.response_mean(np.array([[at]]), auxiliary[None])[0, 0])
 
-    rise = (mean(eta + STEP, own) - mean(eta - STEP, own)) / (2 * STEP)
+    step = CONFIG.derivatives.step
+    rise = (mean(eta + step, own) - mean(eta - step, own)) / (2 * step)
     slope = np.zeros(free.n_parameters)
     slope[free.of_channel(channel)] = free.designs[channel][state]
     if rise != 0:
         # The channels after the predictor are the auxiliaries, with one parameter each.
         for place, direction in enumerate(auxiliary_directions(family)):
-            shifts = (STEP * direction, -STEP * direction)
+            shifts = (step * direction, -step * direction)
             up, down = (mean(eta, shift_auxiliary(family, own, by)) for by in shifts)
-            slope[free.of_channel(channel + 1 + place)] = (up - down) / (2 * STEP) / rise
+            slope[free.of_channel(channel + 1 + place)] = (up - down) / (2 * step) / rise
     error = known.error(slope)
     if np.isnan(error):
         return mean(eta, own), error, error, error
@@ -319,7 +320,9 @@ def _rows(free: FreeParameters, covariance: Array, quantile: float) -> Iterator[
             family = family_named(result.parameters.families[one.response])
             value = result.parameters.dispersion[one.response]
             middle = float(family.to_unbounded(value))
-            slope = np.diff(family.from_unbounded(middle + np.array([-STEP, STEP])))[0] / (2 * STEP)
+            step = CONFIG.derivatives.step
+            below, above = family.from_unbounded(middle + np.array([-step, step]))
+            slope = (above - below) / (2 * step)
             low, high = family.from_unbounded(middle + ends * error)
             yield ("dispersion", name, family.dispersion_meaning, value, slope * error, low, high)
     yield from _law_rows(free, covariance, quantile)

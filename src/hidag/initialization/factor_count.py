@@ -58,7 +58,7 @@ def _add_factor(raw: Array, seen: NDArray[np.bool_], loadings: Array) -> Array:
     rest = np.where(seen, raw - loadings @ loadings.T, 0.0)
     values, vectors = np.linalg.eigh(rest)
     size = np.sqrt(max(float(values[-1]), 0.0) / max(float(seen.mean()), 1e-12) / len(raw))
-    new = vectors[:, -1] * max(size, np.sqrt(1e-3))
+    new = vectors[:, -1] * max(size, np.sqrt(CONFIG.factor_count.smallest_start))
     start = np.column_stack([loadings, new])
 
     def loss(flat: Array) -> tuple[float, Array]:

@@ -50,13 +50,6 @@ from hidag.measurement.terms import Terms
 
 Array = NDArray[np.float64]
 
-#: Read by moves.
-MOST_START_PARENTS = CONFIG.initialization.max_item_latents
-#: Share of its largest loading below which an item drops a factor's loading, per start.
-KEPT_SHARES = (CONFIG.initialization.loading_share, 0.3)
-#: SAEM steps on a start's own support, before loadings may enter or leave.
-WARM_UP = Schedule(max_iter=10, burn_in=3, decay=0.6)
-
 
 def _eigen(gram: Array) -> tuple[Array, Array]:
     values, vectors = np.linalg.eigh(gram)
@@ -167,7 +160,7 @@ def _rotate_scores(
     missing = (q_entries == 1) & (sparse == 0.0)
     sparse = np.where(missing, np.where(loadings < 0, -least, least), sparse)
     sparse *= np.where(sparse.sum(axis=0) < 0, -1.0, 1.0)
-    square = sparse.T @ sparse + 1e-8 * np.eye(n_latents)
+    square = sparse.T @ sparse + CONFIG.initialization.score_ridge * np.eye(n_latents)
     return Rotation(sparse, centred @ sparse @ np.linalg.inv(square))
 
 
@@ -313,14 +306,15 @@ def rotated_factors(
     levels: tuple[int, ...],
     *,
     rng: np.random.Generator | None = None,
-    kept_share: float = KEPT_SHARES[0],
+    kept_share: float | None = None,
     to_anchors: bool = False,
 ) -> Rotation | None:
     """Return common factors rotated to a simple structure or to anchor items.
 
     Entries of Q (J, K) to be estimated are -1. ``rng`` starts the rotation from random axes and
     perturbs the assignment of levels; ``kept_share`` is the threshold of loadings as a share of
-    the largest of their item. None is returned if anchors are wanted and there are none.
+    the largest of their item, default as in ``CONFIG``. None is returned if anchors are wanted and
+    there are none.
     """
     responses, factors = _common_factors(data, q_entries.shape[1])
     if (q_entries >= 0).all():
@@ -330,7 +324,8 @@ def rotated_factors(
         if turned is None:
             return None
         rotated = _assign(turned, responses, data, q_entries, levels, rng)
-    loadings = _sparse(rotated, q_entries, kept_share)
+    share = CONFIG.initialization.loading_shares[0] if kept_share is None else kept_share
+    loadings = _sparse(rotated, q_entries, share)
     return Rotation(loadings, responses @ loadings @ np.linalg.pinv(loadings.T @ loadings))
 
 
@@ -419,7 +414,8 @@ def start_points(
             yield spectral_start(data, space, basis, q_entries, centred, rng=rng)
         else:
             # Starts differ in the initial rotation and in the share of loadings.
-            share = KEPT_SHARES[n_factors % len(KEPT_SHARES)]
+            shares = CONFIG.initialization.loading_shares
+            share = shares[n_factors % len(shares)]
             n_factors += 1
             found = rotated_factors(data, q_entries, space.levels, rng=rng, kept_share=share)
             assert found is not None
@@ -433,6 +429,14 @@ def _restricted(problem: Problem, items: MeasurementParameters) -> Problem:
     return replace(problem, allowed=own, penalty=NO_SPARSITY)
 
 
+def warm_up_schedule() -> Schedule:
+    """Return the SAEM steps on a start's own support, before loadings may enter or leave."""
+    config = CONFIG.initialization
+    return Schedule(
+        max_iter=config.warm_up_steps, burn_in=config.warm_up_burn_in, decay=config.warm_up_decay
+    )
+
+
 def warm_start(
     problem: Problem, point: StartPoint, rng: np.random.Generator
 ) -> tuple[MeasurementParameters, Array]:
@@ -442,7 +446,9 @@ def warm_start(
     So no loading enters before the given ones have found their size. A few SAEM steps do that at a
     fraction of the cost of exact ones, and leave the law less concentrated.
     """
-    own = replace(_restricted(problem, point.parameters), schedule=WARM_UP, observer=None)
+    own = replace(
+        _restricted(problem, point.parameters), schedule=warm_up_schedule(), observer=None
+    )
     found = run_saem(own, point.parameters, point.probabilities, rng, final_e_step=False)
     return found.parameters, spread_law(found.probabilities)
 

@@ -28,21 +28,19 @@ def leading_eigenvectors(matrix: Array, size: int) -> tuple[Array, Array]:
     return values[::-1][:size], (basis @ turned)[:, ::-1][:, :size]
 
 
-def varimax(loadings: Array, *, max_iter: int = 500, tolerance: float = 1e-10) -> Array:
-    """Return the rotation R (K, K) that maximises the Varimax criterion of ``loadings @ R``.
-
-    Iterations end when the criterion grows by less than ``tolerance`` as a share of itself.
-    """
+def varimax(loadings: Array) -> Array:
+    """Return the rotation R (K, K) that maximises the Varimax criterion of ``loadings @ R``."""
+    config = CONFIG.initialization
     n_items, size = loadings.shape
     rotation = np.eye(size)
     value = 0.0
-    for _ in range(max_iter):
+    for _ in range(config.rotation_steps):
         rotated = loadings @ rotation
         target = rotated**3 - rotated * ((rotated**2).sum(axis=0) / n_items)
         left, singular, right = np.linalg.svd(loadings.T @ target)
         rotation = left @ right
         new = float(singular.sum())
-        if new <= value * (1.0 + tolerance):
+        if new <= value * (1.0 + config.varimax_tolerance):
             break
         value = new
     return rotation
@@ -56,11 +54,11 @@ def _criterion(loadings: Array) -> tuple[float, Array]:
     return float(means.sum()), (2.0 / size) * (loadings / squares) * means[:, None]
 
 
-def geomin(loadings: Array, start: Array, *, max_iter: int = 500, tolerance: float = 1e-3) -> Array:
+def geomin(loadings: Array, start: Array) -> Array:
     """Return loadings on oblique factors that minimise the Geomin criterion, shape (J, K).
 
     ``loadings`` (J, K) are on uncorrelated factors, ``start`` (K, K) has initial directions in
-    columns. Iterations end when the projected gradient is shorter than ``tolerance``.
+    columns.
     """
     config, directions = CONFIG.initialization, start
     inverse = np.linalg.inv(directions)
@@ -68,10 +66,10 @@ def geomin(loadings: Array, start: Array, *, max_iter: int = 500, tolerance: flo
     value, slope = _criterion(rotated)
     gradient = -(rotated.T @ slope @ inverse).T
     step = 1.0
-    for _ in range(max_iter):
+    for _ in range(config.rotation_steps):
         along = gradient - directions * (directions * gradient).sum(axis=0)
         length = float(np.sqrt((along**2).sum()))
-        if length < tolerance:
+        if length < config.geomin_tolerance:
             break
         step *= 2.0
         for _ in range(config.max_step_halvings):

@@ -13,6 +13,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.exceptions import (
     Choices,
     DataError,
@@ -112,8 +113,6 @@ ResampleRule = str | int | float | Callable[[int], float]
 _MULTIPLE = re.compile(r"^\s*(\d+(?:\.\d+)?)?\s*\*?\s*N\s*$")
 #: Sample sizes at which a callable's growth is compared with N log N.
 _PROBES = (10**3, 10**4, 10**5, 10**6)
-#: Largest number of resampled rows, for memory.
-MAX_ROWS = 10**8
 
 
 def resample_size(rule: ResampleRule, n_samples: int) -> int:
@@ -136,11 +135,12 @@ def resample_size(rule: ResampleRule, n_samples: int) -> int:
     else:
         other = "a multiple of N such as 2N, a number of rows"
         raise invalid_setting("resample", Choices(("expected",), other, "a function of N"), rule)
-    if not isfinite(rows) or not 1 <= rows <= MAX_ROWS:
+    maximum = CONFIG.graph_stage.max_resampled_rows
+    if not isfinite(rows) or not 1 <= rows <= maximum:
         raise SettingError(
             "invalid-resample",
             "{setting} must give at least one row and at most {maximum:g}, got {rows:g}",
-            {"setting": Setting("resample"), "maximum": MAX_ROWS, "rows": rows},
+            {"setting": Setting("resample"), "maximum": maximum, "rows": rows},
         )
     return round(rows)
 

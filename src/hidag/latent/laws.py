@@ -16,6 +16,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.exceptions import DataError, GraphError
 from hidag.latent.junction_tree import Factor, JunctionTree, elimination_order, max_clique_size
 from hidag.latent.state_space import StateSpace
@@ -27,17 +28,8 @@ Parents = tuple[tuple[int, ...], ...]
 #: Skeleton and v-structures: see :func:`markov_class`.
 Class = tuple[frozenset[frozenset[int]], frozenset[tuple[frozenset[int], int]]]
 
-#: Marginals come from the list of joint states up to this many, else from a junction tree whose
-#: cliques have at most this many cells, else from forward draws.
-FEW_STATES, LARGEST_CLIQUE, N_MARGINAL_DRAWS = 1 << 13, 1 << 18, 100_000
 #: Counts below this are treated as zero: dividing by them would overflow.
 NEGLIGIBLE_COUNT = 1e-200
-#: Larger tables are always free: fitting log-linear ones would take too long.
-MAX_CELLS = 4096
-#: Largest number of Newton steps, and the gain in log-likelihood at which they end.
-NEWTON_STEPS, SMALLEST_GAIN = 25, 1e-6
-#: Relative ridge that keeps the curvature invertible where counts are zero.
-RIDGE = 1e-9
 #: Log weight of an impossible cell; finite, so that zero times it is zero.
 IMPOSSIBLE = -1e300
 
@@ -182,19 +174,19 @@ class NetworkLaw:
         Exact if the joint states can be listed or the treewidth is small. Otherwise the average of
         the conditional table over forward draws with a fixed seed, with an error of about .001.
         """
-        if self.space.n_states <= FEW_STATES:
+        if self.space.n_states <= CONFIG.law.few_states:
             return SaturatedLaw(self.space, self.probabilities).marginals()
         out = np.zeros((self.space.n_latents, max(self.space.levels)))
         scopes = [(*causes, k) for k, causes in enumerate(self.parents)]
         steps = elimination_order(self.space.n_latents, scopes)
-        if max_clique_size(steps, self.space.levels) <= LARGEST_CLIQUE:
+        if max_clique_size(steps, self.space.levels) <= CONFIG.law.largest_clique:
             tree = JunctionTree.of(list(map(Factor, scopes, self.tables)), steps)
             for k, m in enumerate(self.space.levels):
                 out[k, :m] = tree.marginal((k,))
             return out
         if self.space.listable:
             return SaturatedLaw(self.space, self.probabilities).marginals()
-        drawn = self.sample(N_MARGINAL_DRAWS, np.random.default_rng(0))
+        drawn = self.sample(CONFIG.law.n_marginal_draws, np.random.default_rng(0))
         for k, m in enumerate(self.space.levels):
             rows = self.tables[k][tuple(drawn[:, a] for a in self.parents[k])]
             out[k, :m] = rows.reshape(-1, m).mean(axis=0)
@@ -305,7 +297,7 @@ def table_complexity(
     """
     cells = np.ones(table.shape, dtype=bool) if possible is None else possible
     length = float(cost * n_free_in_table(cells))
-    if len(parent_levels) == 0 or table.size > MAX_CELLS:
+    if len(parent_levels) == 0 or table.size > CONFIG.law.max_log_linear_cells:
         return length
     occurs = table.sum(axis=1) > 0
     counts = table[occurs]
@@ -392,18 +384,18 @@ def _maximum_log_likelihood(counts: Array, features: Array, possible: Bools | No
         return weights / mass, value
 
     expected, value = shares(coefficients)
-    for _ in range(NEWTON_STEPS):
+    for _ in range(CONFIG.law.newton_steps):
         weights = totals[:, None] * expected
         gradient = wanted - weights.ravel() @ features
         means = (expected[:, :, None] * features.reshape(n_rows, n_levels, -1)).sum(axis=1)
         curvature = features.T @ (weights.ravel()[:, None] * features)
         curvature -= means.T @ (totals[:, None] * means)
         diagonal = np.arange(len(curvature))
-        curvature[diagonal, diagonal] += RIDGE * max(float(np.trace(curvature)), 1.0)
+        curvature[diagonal, diagonal] += CONFIG.law.ridge * max(float(np.trace(curvature)), 1.0)
         step = np.linalg.solve(curvature, gradient)
         size = 1.0
         moved, found = shares(coefficients + step)
-        while found < value and size > 1e-3:
+        while found < value and size > CONFIG.law.smallest_step:
             size *= 0.5
             moved, found = shares(coefficients + size * step)
         gain = found - value
@@ -411,6 +403,6 @@ def _maximum_log_likelihood(counts: Array, features: Array, possible: Bools | No
             break
         coefficients = coefficients + size * step
         expected, value = moved, found
-        if gain < SMALLEST_GAIN:
+        if gain < CONFIG.law.smallest_gain:
             break
     return value

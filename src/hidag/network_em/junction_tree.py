@@ -236,7 +236,8 @@ class TreePosterior:
         of the most probable state.
         """
         levels = self.law.space.levels
-        n_rows = int(np.clip(CONFIG.network_em.block_cells // self.n_cells, 1, 4096))
+        config = CONFIG.network_em
+        n_rows = int(np.clip(config.block_cells // self.n_cells, 1, config.max_block_rows))
         home = {clique[0]: i for i, clique in enumerate(self.cliques)}
         tables = self._item_tables(data, working)
         for start in range(0, data.n_samples, n_rows):

@@ -57,7 +57,7 @@ def screen_loadings(
             average[int(r >= half)] += centred / (half if r < half else n_draws - half)
         # The product of two independent averages has no Monte Carlo bias.
         explained += np.einsum("ik,ik->k", average[0], average[1])
-    share = np.maximum(explained / n_rows, 1e-3)
+    share = np.maximum(explained / n_rows, CONFIG.network_em.min_explained_share)
     spread = np.sqrt(np.maximum(squares, 1e-12)[:, None] * share[None, :])
     return np.asarray(np.abs(gradient) / spread)
 

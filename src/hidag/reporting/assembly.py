@@ -21,9 +21,9 @@ from hidag.diagnostics.classification import classify
 from hidag.diagnostics.goodness_of_fit import fit_statistics
 from hidag.diagnostics.q_validation import validate_q
 from hidag.exceptions import HidagWarning, Message
-from hidag.fitting.information.posterior_tables import state_tables
+from hidag.fitting.information.posterior_tables import can_list_states, state_tables
 from hidag.fitting.information_criteria import count_parameters
-from hidag.inference.fitted_rows import NOT_SUMMED, can_list_states, can_sum_states
+from hidag.inference.fitted_rows import can_sum_states, not_summed
 from hidag.inference.intervals import MIN_REPLICATES
 from hidag.inference.standard_errors import standard_errors
 from hidag.reporting import panels
@@ -75,7 +75,7 @@ def _uncertainty(inputs: ReportInputs) -> Panel:
     result, n_rows = inputs.result, len(inputs.values)
     bootstrap = "`hidag bootstrap` computes bootstrap intervals and adds them to this report"
     if not can_sum_states(result):
-        return Panel(Heading.UNCERTAINTY, (f"Standard errors are {NOT_SUMMED}; {bootstrap}.",))
+        return Panel(Heading.UNCERTAINTY, (f"Standard errors are {not_summed()}; {bootstrap}.",))
     if can_list_states(result):
         work = float(n_rows) * result.law.space.n_states * len(result.response_names) ** 2
     else:
@@ -107,7 +107,7 @@ def _goodness_of_fit(inputs: ReportInputs) -> Panel:
             commands = f"they take longer than the fit; {ways} afterwards"
         text = f"Fit statistics were not computed: {commands}."
         if not can_sum_states(result):
-            others = f"Other fit statistics are {NOT_SUMMED}."
+            others = f"Other fit statistics are {not_summed()}."
             text = f"Predictive checks were not computed: {commands}. {others}"
         return Panel(Heading.GOODNESS_OF_FIT, (text,))
     wanted = int(MAX_SIMULATED_CELLS / values.size)
@@ -123,7 +123,7 @@ def _q_validation(inputs: ReportInputs) -> Panel | None:
     if q is None or (q < 0).any() or len(result.latent_names) < 2:
         return None
     if not can_sum_states(result):
-        return Panel(Heading.Q_VALIDATION, (f"Tests of the given Q-matrix are {NOT_SUMMED}.",))
+        return Panel(Heading.Q_VALIDATION, (f"Tests of the given Q-matrix are {not_summed()}.",))
     work = float(len(inputs.values)) * q.size * result.law.space.n_states
     if not can_list_states(result) or work > MAX_VALIDATION_WORK:
         slow = "Tests of the given Q-matrix take longer than the fit"

@@ -15,7 +15,7 @@ from hidag.data.rows import describe_empty_rows
 from hidag.exceptions import Advice, HidagWarning, Message, Setting
 from hidag.fitting import fit_warnings
 from hidag.formatting import join_names, plural
-from hidag.inference.fitted_rows import NOT_SUMMED
+from hidag.inference.fitted_rows import not_summed
 from hidag.latent.state_space import MAX_LISTED_STATES
 from hidag.measurement.families import item_type
 from hidag.measurement.families.base import family_named
@@ -214,7 +214,7 @@ def explain_missing_verdict(result: FitResult, content: ReportContent) -> str:
     if "checks" in tables and "pair_fit" not in tables:
         return (
             "Only predictive checks were computed, which are insensitive to residual associations "
-            f"of items; statistics of item pairs are {NOT_SUMMED}."
+            f"of items; statistics of item pairs are {not_summed()}."
         )
     if not content.fit_assessed:
         return "Goodness of fit was not assessed."

@@ -23,7 +23,6 @@ from hidag.em.m_step import penalty_scales, total_penalty
 from hidag.em.problem import Observer
 from hidag.em.support import select_support
 from hidag.initialization.initializers import (
-    WARM_UP,
     fit_own_support,
     generators_of,
     mostly_binary,
@@ -140,7 +139,9 @@ def _first_candidates(
         if some is not problem.data:
             rough = replace(sample, schedule=problem.tolerating(CONFIG.exploratory.rough_tolerance))
         # Scores show at least as much of the latents' dependence as a warm-up does.
-        n_steps = (WARM_UP.max_iter // 2 if start is None else 0) + max(saturated.n_iter, 1)
+        n_steps = max(saturated.n_iter, 1)
+        if start is None:
+            n_steps += CONFIG.initialization.warm_up_steps // 2
         return initial_structure_step(rough, saturated, n_steps=n_steps)
 
     looks = [first_candidate(0)]

@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData, weighted_mean_and_sd
 from hidag.em.em import Estimate
 from hidag.latent.laws import NetworkLaw
@@ -21,9 +22,6 @@ from hidag.structure.graphs import CPDAG, DAG
 Array = NDArray[np.float64]
 #: From some latents, in ascending order, to the shares of their joint levels, one axis each.
 Shares = Callable[[tuple[int, ...]], Array]
-
-#: Largest number of drawn rows that shares are computed from.
-MOST_DRAWS = 100_000
 
 
 def shares_of_law(cube: Array) -> Shares:
@@ -41,7 +39,7 @@ def shares_of_draws(
     draws: NDArray[np.uint8], levels: tuple[int, ...], weights: Array | None
 ) -> Shares:
     """Return the shares among draws, shape (R, N, K), of rows with weights, shape (N,)."""
-    some = draws[: max(1, MOST_DRAWS // draws.shape[1])]
+    some = draws[: max(1, CONFIG.saem_network.most_rows_for_labels // draws.shape[1])]
     rows = some.reshape(-1, some.shape[-1])
     counted = None if weights is None else np.tile(weights, len(some))
 

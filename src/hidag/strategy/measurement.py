@@ -42,7 +42,6 @@ from hidag.strategy.saem_network import (
     rows_for_graph,
     sampled_information_ratio,
 )
-from hidag.strategy.structural_em import UNCONSTRAINED_STEPS
 from hidag.structure.graph_search import search_graph
 from hidag.structure.graphs import CPDAG
 from hidag.structure.knowledge import Knowledge
@@ -170,7 +169,9 @@ class ExactMeasurement:
         return information_ratio(self.observed.parameters, self.shown, self.observed.data)
 
     def effective_sample_ratio(self, ratio: float) -> float:
-        steps = UNCONSTRAINED_STEPS if isinstance(self.law, NetworkLaw) else self.estimate.n_iter
+        config = CONFIG.structural_em
+        is_network = isinstance(self.law, NetworkLaw)
+        steps = config.unconstrained_steps if is_network else self.estimate.n_iter
         return effective_sample_ratio(ratio, max(steps, 1))
 
     def counts(self, n_rows: float, names: tuple[str, ...]) -> LatentCounts:
@@ -326,10 +327,6 @@ def _reorder_parents(parents: Parents, order: NDArray[np.intp]) -> Parents:
     return tuple(tuple(sorted(int(place[a]) for a in parents[k])) for k in order)
 
 
-#: Largest number of parents during estimation: tables have 2^parents rows.
-MOST_PARENTS = 6
-
-
 @dataclass(frozen=True)
 class SampledMeasurement:
     """The estimate of Stage I with sampled latents."""
@@ -470,7 +467,7 @@ def parents_of_draws(
     def learn(states: NDArray[np.uint8], n_rows: float) -> Parents:
         names = tuple(f"{k}" for k in range(states.shape[1]))
         counts = _scale_counts(states, n_rows, names, levels, weights)
-        most = MOST_PARENTS
+        most = CONFIG.structural_em.max_parents
         if knowledge is not None:
             most = max(most, int(knowledge.required_adjacency(names).sum(axis=0).max()))
         # Scores of tables with ordered levels need an order, which draws do not have.

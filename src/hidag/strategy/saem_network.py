@@ -55,7 +55,8 @@ def pair_shares(draws: NDArray[np.uint8], weights: Array | None = None) -> Array
         return out
     total = np.zeros((2, len(left)))
     cross, squares = np.zeros(len(left)), np.zeros(len(left))
-    step = max(16, CONFIG.saem_network.block_rows * 64 // max(len(left), 64))
+    config = CONFIG.saem_network
+    step = int(np.clip(config.block_cells // len(left), *config.block_rows))
     for start in range(0, n_rows, step):
         parts = np.zeros((2, len(range(start, min(start + step, n_rows))), len(left)))
         for r in range(n_draws):
@@ -143,19 +144,17 @@ class SamplingRun:
         self.n_iter += before.n_iter
         self.moves = [*before.moves, *self.moves]
 
-    def draws(
-        self, n_draws: int, n_sweeps: int = CONFIG.saem_network.draw_sweeps
-    ) -> NDArray[np.uint8]:
+    def draws(self, n_draws: int, n_sweeps: int | None = None) -> NDArray[np.uint8]:
         """Return draws under the current parameters and law, shape (n_draws, N, K)."""
-        return self.sampler.retain(
-            NetworkModel.of(self.parameters, self.law), n_draws=n_draws, n_sweeps=n_sweeps
-        )
+        model = NetworkModel.of(self.parameters, self.law)
+        sweeps = CONFIG.saem_network.draw_sweeps if n_sweeps is None else n_sweeps
+        return self.sampler.retain(model, n_draws=n_draws, n_sweeps=sweeps)
 
     def graph_draws(self) -> NDArray[np.uint8]:
         """Return draws for a graph search, and store the information ratio."""
         room = max(2, CONFIG.saem_network.most_graph_rows // self.sampler.data.n_samples)
         wanted = np.clip(
-            np.ceil(1.0 / max(self.ratio, 1e-6)),
+            np.ceil(1.0 / max(self.ratio, CONFIG.information.min_ratio)),
             CONFIG.saem_network.fewest_graph_draws,
             CONFIG.saem_network.most_graph_draws,
         )
@@ -172,7 +171,8 @@ class SamplingRun:
         n_counted = self.sampler.data.n_counted
         for _ in range(n_graphs):
             draws = self.graph_draws()
-            n_rows = n_counted * min(1.0 / max(self.ratio, 1e-6), CONFIG.saem_network.thickest)
+            larger = 1.0 / max(self.ratio, CONFIG.information.min_ratio)
+            n_rows = n_counted * min(larger, CONFIG.saem_network.thickest)
             parents = learn_parents(draws.reshape(-1, draws.shape[-1]), n_rows)
             same = parents == self.law.parents
             self.law = law_from_draws(

@@ -34,9 +34,6 @@ from hidag.strategy.problem import NetworkEstimate, SearchProblem
 
 Array = NDArray[np.float64]
 
-#: EM steps of the unconstrained updates before the graph is learned: each is as long as two.
-UNCONSTRAINED_STEPS = 2 * CONFIG.structural_em.unconstrained_updates
-
 
 @dataclass(frozen=True)
 class Candidate:
@@ -136,7 +133,7 @@ def structural_em(
     first: Candidate,
     *,
     possible: NDArray[np.bool_] | None = None,
-    max_rounds: int = CONFIG.structural_em.max_rounds,
+    max_rounds: int | None = None,
 ) -> NetworkEstimate:
     """Return the estimate under a network law: EM, support selection and graph, in turns.
 
@@ -147,8 +144,9 @@ def structural_em(
     possible : ndarray of bool, shape (S,), optional
         Joint states that may occur; all by default.
     max_rounds : int
-        Times that the graph is learned, including the first.
+        Times that the graph is learned, including the first; default as in ``CONFIG``.
     """
+    config = CONFIG.structural_em
     space, data = problem.space, problem.data
     features = np.ascontiguousarray(problem.basis.features)
     estimate, parents, penalty = first.estimate, first.parents, problem.penalty
@@ -158,9 +156,10 @@ def structural_em(
         trace = np.column_stack([np.full(len(moves), np.nan), moves])
         estimate = replace(estimate, trace=trace)
     law = estimate.probabilities
-    for again in range(max_rounds):
+    for again in range(config.max_rounds if max_rounds is None else max_rounds):
         if again:
-            found = problem.learn_parents(estimate.parameters, law, data, UNCONSTRAINED_STEPS)
+            steps = config.unconstrained_steps
+            found = problem.learn_parents(estimate.parameters, law, data, steps)
             if are_equivalent(found, parents):
                 break
             parents = found
@@ -186,15 +185,13 @@ def structural_em(
             LawEStep(estimate.parameters, data, features, problem.n_threads),
             estimate.probabilities,
             estimate.statistics.count,
-            CONFIG.structural_em.unconstrained_updates,
+            config.unconstrained_updates,
             ratio=information_ratio(estimate.parameters, so_far, data),
         )
     _, value = run_law_e_step(estimate.parameters, estimate.probabilities, first.data, features)
     n_counted = first.data.n_counted
     price = 0.5 * np.log(n_counted)
-    occupied = int(
-        (first.saturated.probabilities * n_counted >= CONFIG.structural_em.occupied).sum()
-    )
+    occupied = int((first.saturated.probabilities * n_counted >= config.occupied).sum())
     loadings = int((estimate.parameters.loadings != 0).sum())
     more = int((first.saturated.parameters.loadings != 0).sum()) - loadings
     full = first.saturated.log_likelihood - price * (occupied - 1 + more)

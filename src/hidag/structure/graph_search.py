@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hidag.config import CONFIG
 from hidag.exceptions import (
     Advice,
     Choices,
@@ -29,14 +30,6 @@ from hidag.structure.scores import LeanScore, LocalScore, ScoreCache, graph_scor
 GraphSearch = Callable[
     [LocalScore, tuple[str, ...], Knowledge | None], "CPDAG | DAG | NDArray[np.integer[Any]]"
 ]
-
-#: With at most this many variables the search is exact if equivalent graphs may have different
-#: scores.
-MAX_EXACT_LEAN_VARIABLES = 6
-#: The tables of the exact search have 2^K rows; 12 variables take about one second.
-MAX_EXACT_VARIABLES = 12
-#: Candidate equivalent sample sizes, in rows, when the data choose one.
-EQUIVALENT_SAMPLE_SIZES = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 
 
 @dataclass(frozen=True)
@@ -183,7 +176,7 @@ def search_graph(
     n_steps, n_known = 0, cache.n_scores
     best: DAG | None = None
     is_lean = isinstance(local_score, LeanScore)
-    if is_lean and search == "xges" and n <= MAX_EXACT_LEAN_VARIABLES:
+    if is_lean and search == "xges" and n <= CONFIG.graph_search.max_exact_lean_variables:
         # Greedy steps score one member of each class, and another may score higher.
         search = "exact"
     if callable(search):
@@ -236,7 +229,7 @@ def choose_sample_size(
     def marginal_likelihood(size: float) -> float:
         return search_graph(counts, equivalent_sample_size=size, **rules).score
 
-    return max(EQUIVALENT_SAMPLE_SIZES, key=marginal_likelihood)
+    return max(CONFIG.graph_search.equivalent_sample_sizes, key=marginal_likelihood)
 
 
 # Exact search.
@@ -244,11 +237,12 @@ def choose_sample_size(
 
 def check_exact_size(n_variables: int) -> None:
     """Raise if there are more variables than the exact search can handle."""
-    if n_variables > MAX_EXACT_VARIABLES:
+    limit = CONFIG.graph_search.max_exact_variables
+    if n_variables > limit:
         exact = Setting("search", "exact")
         text = "{exact} takes at most {limit} variables, because it lists all their subsets, got "
         text += "{found}"
-        params = {"exact": exact, "limit": MAX_EXACT_VARIABLES, "found": n_variables}
+        params = {"exact": exact, "limit": limit, "found": n_variables}
         advice = Advice("set-option", "use {greedy}", {"greedy": Setting("search", "xges")})
         raise GraphError("too-many-for-exact-search", text, params, advice=advice)
 

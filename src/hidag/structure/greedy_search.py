@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.kernels import equivalence_classes, graph_operators, graph_sets
 from hidag.structure.knowledge import ADJACENT, FORBIDDEN
 from hidag.structure.mixed_graphs import MixedGraph, bits
@@ -25,15 +26,6 @@ Bits = NDArray[np.uint64]
 #: Kinds of operators, as bit sets.
 DELETE, REVERSE, INSERT = 1 << graph_sets.DELETE, 1 << graph_sets.REVERSE, 1 << graph_sets.INSERT
 ALL_OPERATORS = DELETE | REVERSE | INSERT
-
-#: A gain must exceed this share of the empty graph's score: far above rounding errors, far below
-#: any gain that data can support.
-RELATIVE_THRESHOLD = 1e-12
-
-#: Forced insertions tried at a local optimum, per variable and in total: all of them up to about 13
-#: variables, beyond that a share that limits the run time to about ten times that of GES.
-MAX_FORCED_INSERTIONS_EACH = 10
-MAX_FORCED_INSERTIONS = 600
 
 #: An operator on the pair (x, y) with its set C and its gain.
 Operator = tuple[int, int, Bits, float]
@@ -98,7 +90,8 @@ class ClassSearch:
         self.max_parents = n_variables if max_parents is None else max_parents
         self.n_steps = 0
         self.ranks, self.mix, empty_score = self._rank_variables()
-        self.threshold = RELATIVE_THRESHOLD * abs(empty_score) + RELATIVE_THRESHOLD
+        share = CONFIG.graph_search.relative_threshold
+        self.threshold = share * abs(empty_score) + share
         self._after = np.zeros((5, n_variables, self.cache.n_words), dtype=np.uint64)
         self._parents = np.zeros(self._after.shape[1:], dtype=np.uint64)
         self._chosen = np.zeros(self.cache.n_words, dtype=np.uint64)
@@ -310,7 +303,8 @@ def _insertions(search: ClassSearch, state: SearchState) -> list[Operator]:
     gains, sets = search.best_gains(state, pairs)
     x, y = pairs[:, 0], pairs[:, 1]
     order = np.lexsort((search.ranks[x], search.ranks[y], -gains))
-    limit = min(MAX_FORCED_INSERTIONS_EACH * n, MAX_FORCED_INSERTIONS)
+    config = CONFIG.graph_search
+    limit = min(config.max_forced_insertions_each * n, config.max_forced_insertions)
     order = order[np.isfinite(gains[order])][:limit]
     return [(int(x[i]), int(y[i]), sets[i], float(gains[i])) for i in order]
 

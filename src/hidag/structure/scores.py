@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, xlogy
 
+from hidag.config import CONFIG
 from hidag.exceptions import Choices, DataError, SettingError, invalid_setting
 from hidag.kernels import local_scores
 from hidag.latent.counts import LatentCounts
@@ -23,20 +24,11 @@ from hidag.latent.laws import free_log_likelihood, possible_cells, table_complex
 from hidag.latent.state_space import StateSpace
 from hidag.structure.knowledge import Knowledge
 
-#: Tables with at most this many cells are counted from bit planes, larger ones from row codes;
-#: both take about the same time at this size.
-MAX_PLANE_CELLS = 128
-#: Integer weights are expanded into rows (and bit planes, 64 rows to a word) if there are at most
-#: this many rows per configuration.
-MAX_ROWS_PER_CONFIGURATION = 16.0
 DIGITS = 6  # Decimals of a lean score; the order of the rows affects only the digits beyond.
 ROUNDING = 1e-9  # Relative rounding error allowed when weights are tested for a common unit.
 #: Resolution of :class:`StructuralZeroScore` per unit of log-likelihood: its terms are integers,
 #: so that sums do not depend on their order.
 UNITS = 1 << 20
-MAX_LEAN_STATES = 1 << 13  # With more joint states than this, fitting lean tables takes too long.
-_INITIAL_CAPACITY = 1 << 14
-_MAX_REQUESTS = 1 << 16
 
 
 @runtime_checkable
@@ -90,13 +82,14 @@ class CountScore(CountBasedScore):
         self._offset = np.concatenate([[0], np.cumsum(self._levels)[:-1]]).astype(np.int64)
         weights = counts.weights
         unit, repeats = _common_unit(weights)
-        if unit > 0 and repeats.sum() <= MAX_ROWS_PER_CONFIGURATION * max(1, len(weights)):
+        most = CONFIG.graph_search.max_rows_per_configuration * max(1, len(weights))
+        if unit > 0 and repeats.sum() <= most:
             states = np.repeat(counts.states, repeats, axis=0)
             self._states = np.ascontiguousarray(states.T)
             self._weights = np.ones(len(states), dtype=np.int64)
             self._unit = unit
             self._planes = _bit_planes(self._states, counts.levels)
-            self._max_plane_cells = MAX_PLANE_CELLS
+            self._max_plane_cells = CONFIG.graph_search.max_plane_cells
         else:
             positive = weights > 0
             self._states = np.ascontiguousarray(counts.states[positive].T)
@@ -262,7 +255,7 @@ def choose_score(levels: tuple[int, ...]) -> str:
     """Return the score for these levels: BDeu if binary, else lean, or BIC for many states."""
     if max(levels) == 2:
         return "bdeu"
-    return "lean" if math.prod(levels) <= MAX_LEAN_STATES else "bic"
+    return "lean" if math.prod(levels) <= CONFIG.graph_search.max_lean_states else "bic"
 
 
 def make_score(
@@ -293,9 +286,10 @@ class ScoreCache:
     def __init__(self, score: LocalScore, n_variables: int) -> None:
         self.score = score
         self.n_words = max(1, (n_variables + 63) // 64)
-        self.keys = np.zeros((_INITIAL_CAPACITY, self.n_words + 1), dtype=np.uint64)
-        self.values = np.zeros(_INITIAL_CAPACITY)
-        self.requests = np.zeros(_MAX_REQUESTS, dtype=np.int64)
+        capacity = CONFIG.graph_search.initial_capacity
+        self.keys = np.zeros((capacity, self.n_words + 1), dtype=np.uint64)
+        self.values = np.zeros(capacity)
+        self.requests = np.zeros(CONFIG.graph_search.max_requests, dtype=np.int64)
         self.counters = np.zeros(2, dtype=np.int64)
 
     @property

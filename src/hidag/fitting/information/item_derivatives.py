@@ -20,10 +20,6 @@ from hidag.measurement.parameters import MeasurementParameters
 
 Array = NDArray[np.float64]
 
-#: Steps of numerical first and second derivatives; errors are about their squares.
-STEP, LARGER_STEP = 1e-5, 1e-4
-NO_DIRECTION = 1e-9  # Singular values below this share of the largest are zero
-
 
 @dataclass(frozen=True)
 class Channel:
@@ -43,12 +39,13 @@ def channels_of_response(
     family = family_named(parameters.families[response])
     own = response_auxiliary(parameters, response)
     slope, fall, _ = family.slopes(eta, broadcast_auxiliary(family, own))
+    step = CONFIG.derivatives.step
     out = [Channel(response, "predictor", 0, add_column_axis(family, slope), fall)]
     kind = "cutpoint" if family.n_cutpoints else "dispersion"
     for place, direction in enumerate(auxiliary_directions(family)):
-        moved = (shift_auxiliary(family, own, sign * STEP * direction) for sign in (1, -1))
+        moved = (shift_auxiliary(family, own, sign * step * direction) for sign in (1, -1))
         up, down = (_natural(family, eta, aux) for aux in moved)
-        slope, fall = ((u - d) / (2 * STEP) for u, d in zip(up, down, strict=True))
+        slope, fall = ((u - d) / (2 * step) for u, d in zip(up, down, strict=True))
         out.append(Channel(response, kind, place, slope, fall))
     return out
 
@@ -80,10 +77,10 @@ def curvature_of(
         base = float(summary[1] @ base_term(family, aux, summary[0]))
         return float((sums * theta).sum() - counts @ partition) + base
 
-    predictor = (score(eta - STEP, own) - score(eta + STEP, own)) / (2 * STEP)
+    step, h = CONFIG.derivatives.step, CONFIG.derivatives.larger_step
+    predictor = (score(eta - step, own) - score(eta + step, own)) / (2 * step)
     directions = list(auxiliary_directions(family))
     mixed = [-_derivative(family, own, one, lambda aux: score(eta, aux)) for one in directions]
-    h = LARGER_STEP
     auxiliary = np.zeros((len(directions), len(directions)))
     for a, first in enumerate(directions):
         for b, second in enumerate(directions[: a + 1]):
@@ -141,8 +138,9 @@ def _derivative(
     family: Family, own: Array, direction: Array, function: Callable[[Array], Array]
 ) -> Array:
     """Return the central difference of a function of the auxiliaries along a direction."""
-    up, down = (function(shift_auxiliary(family, own, sign * STEP * direction)) for sign in (1, -1))
-    return (up - down) / (2 * STEP)
+    step = CONFIG.derivatives.step
+    up, down = (function(shift_auxiliary(family, own, sign * step * direction)) for sign in (1, -1))
+    return (up - down) / (2 * step)
 
 
 def boundary_directions(design: Array, information: Array) -> Array:
@@ -155,7 +153,8 @@ def boundary_directions(design: Array, information: Array) -> Array:
     amount = np.bincount(place.ravel(), np.maximum(information, 0.0), minlength=len(patterns))
     known = amount >= CONFIG.structural_em.occupied
     _, sizes, rotation = np.linalg.svd(patterns[known], full_matrices=True)
-    rank = int((sizes > NO_DIRECTION * sizes.max(initial=0.0)).sum())
+    least = CONFIG.derivatives.smallest_singular_value * sizes.max(initial=0.0)
+    rank = int((sizes > least).sum())
     suspect = rotation[rank:]
     moved = patterns[~known] @ suspect.T
     values, vectors = np.linalg.eigh(moved.T @ (amount[~known, None] * moved))

@@ -41,15 +41,6 @@ from hidag.measurement.parameters import MeasurementParameters
 
 Array = NDArray[np.float64]
 
-#: Step of numerical derivatives; errors are about its square, and rounding about 1e-16 / STEP.
-STEP = 1e-4
-NO_WEIGHT = 1e-12  # Rows with a smaller posterior probability of a state are omitted from its sums
-MAX_WORK = 1e12  # More multiplications would take many minutes
-FLAT = 1e-6  # Directions with a smaller share of the complete-data information are flat
-FLAT_SHARE = 1e-2  # A parameter with this share in flat directions is not estimated
-#: Boundary directions are known up to rounding, and each of many coefficients has a small share.
-BOUNDARY_SHARE = 1e-6
-
 
 def numerical_information(free: FreeParameters) -> Array:
     """Return the negative second derivatives of the log-likelihood by differences, shape (P, P)."""
@@ -61,8 +52,9 @@ def numerical_information(free: FreeParameters) -> Array:
             total += weights[rows] @ scores
         return total
 
+    step = CONFIG.derivatives.larger_step
     for p in range(free.n_parameters):
-        out[p] = (total_score(p, -STEP) - total_score(p, STEP)) / (2 * STEP)
+        out[p] = (total_score(p, -step) - total_score(p, step)) / (2 * step)
     return np.asarray(0.5 * (out + out.T))
 
 
@@ -182,7 +174,7 @@ def _lost_information(free: FreeParameters, scores: Array) -> Array:
     """Return the conditional variance (P, P) of the complete-data scores given the rows."""
     n_states, n_channels = len(free.probabilities), len(free.channels)
     work = free.data.n_samples * n_states * n_channels**2 + n_states * free.n_parameters**2
-    if work > MAX_WORK:
+    if work > CONFIG.derivatives.max_work:
         raise SettingError(
             "too-much-work",
             "the observed information of {n_parameters} parameters over {n_states} joint states "
@@ -200,7 +192,7 @@ def _lost_information(free: FreeParameters, scores: Array) -> Array:
         rows, posterior = block.rows, block.posteriors[0]
         columns, seen, bases = channels.columns(rows), channels.seen(rows), channels.bases[rows]
         for s in range(n_states):
-            inside = np.flatnonzero(posterior[:, s] > NO_WEIGHT)
+            inside = np.flatnonzero(posterior[:, s] > CONFIG.derivatives.smallest_posterior)
             value = bases[inside] - channels.falls[s]
             for d in range(len(columns)):
                 value += columns[d][inside] * channels.slopes[d, s]
@@ -244,13 +236,14 @@ class Uncertainty:
 
     def error(self, slope: Array) -> float:
         """Return the standard error of a linear combination (P,); NaN if it is not estimated."""
+        config = CONFIG.derivatives
         affected = slope[self.boundary.any(axis=0)]
         inside = float(((self.boundary @ slope) ** 2).sum())
         length = float(((slope / self.size) ** 2).sum())
         if (
-            inside > BOUNDARY_SHARE * float(affected @ affected)
+            inside > config.boundary_share * float(affected @ affected)
             or length == 0
-            or float(((self.flat @ slope) ** 2).sum()) > FLAT_SHARE * length
+            or float(((self.flat @ slope) ** 2).sum()) > config.flat_share * length
         ):
             return float("nan")
         return float(np.sqrt(max(float(slope @ self.covariance @ slope), 0.0)))
@@ -342,13 +335,15 @@ def _at_bound(free: FreeParameters, response: int) -> bool:
 def _has_part(flat: Array, size: Array, boundary: Array) -> NDArray[np.bool_]:
     """Return which parameters have a part in flat or boundary directions, shape (P,)."""
     share = ((flat * size) ** 2).sum(axis=0)
-    return np.asarray((share > FLAT_SHARE) | ((boundary**2).sum(axis=0) > BOUNDARY_SHARE))
+    config = CONFIG.derivatives
+    on_boundary = (boundary**2).sum(axis=0) > config.boundary_share
+    return np.asarray((share > config.flat_share) | on_boundary)
 
 
 def _invert(information: Array, size: Array) -> tuple[Array, Array]:
     """Return the inverse of an information (P, P) outside its flat directions, and these (F, P)."""
     values, vectors = np.linalg.eigh(information / (size[:, None] * size))
-    good = values > FLAT
+    good = values > CONFIG.derivatives.flat
     axes = vectors[:, good]
     inverse = (axes / values[good]) @ axes.T / (size[:, None] * size)
     return inverse, (vectors[:, ~good] / size[:, None]).T

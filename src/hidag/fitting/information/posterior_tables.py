@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
 from hidag.em.e_step import StateScores, iterate_posteriors
 from hidag.exceptions import SettingError
@@ -27,9 +28,6 @@ from hidag.results import FitResult
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.intp]
-
-MAX_STATES = 1 << 13  # Joint states are listed up to this number
-BLOCK_CELLS = 1 << 22  # Maximum number of cells (rows times states) of a block
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ class ListedTables:
         """Yield the posteriors of the rows in blocks."""
         features = working.terms.features(self._states)
         scores = StateScores.of(working.tables(features), self._shares, data.incomplete)
-        n_rows = max(1, BLOCK_CELLS // len(self._shares))
+        n_rows = max(1, CONFIG.derivatives.block_cells // len(self._shares))
         parts: list[tuple[Array, Array]] = []
         begin = end = 0
         for rows, posterior, marginal in iterate_posteriors(scores, data):
@@ -159,10 +157,15 @@ class TreeTables:
 StateTables = ListedTables | TreeTables
 
 
+def can_list_states(result: FitResult) -> bool:
+    """Return whether the joint states are few enough to list."""
+    return result.law.space.n_states <= CONFIG.derivatives.max_states
+
+
 def state_tables(result: FitResult) -> StateTables | None:
     """Return the tables of a fit; None if sums over its states are too expensive."""
     law, n_responses = result.law, len(result.parameters.families)
-    if law.space.n_states <= MAX_STATES:
+    if can_list_states(result):
         return ListedTables(law, n_responses)
     if result.has_prerequisites:
         return None
@@ -184,7 +187,7 @@ def too_many_states(result: FitResult, what: str) -> SettingError:
         "{what} needs a sum over {number} joint states of the latents; states are listed up to "
         "2^{exponent}, and {reason}",
         {"what": what, "number": result.law.space.n_states_text(), "reason": reason},
-        exponent=MAX_STATES.bit_length() - 1,
+        exponent=CONFIG.derivatives.max_states.bit_length() - 1,
     )
 
 

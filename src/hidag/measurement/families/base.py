@@ -24,14 +24,11 @@ from typing import ClassVar, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.exceptions import Advice, Setting, SettingError
 from hidag.formatting import format_value
 
 Array = NDArray[np.float64]
-
-DIFFERENCE = 1e-3  # Step of the finite differences in :func:`maximize_items`.
-LONGEST_STEP = 1.5  # Largest Newton step in :func:`maximize_items`.
-MAX_HALVINGS = 8
 
 
 class ValueProblem(NamedTuple):
@@ -341,24 +338,26 @@ def maximize_items(
 
     Newton steps with finite differences; a step that does not increase the objective is halved.
     """
+    config = CONFIG.families
+    change, longest = config.difference, config.longest_step
     here = np.clip(start, lower, upper)
     value = objective(here)
     for _ in range(n_steps):
-        ahead, behind = objective(here + DIFFERENCE), objective(here - DIFFERENCE)
-        slope = (ahead - behind) / (2.0 * DIFFERENCE)
-        bend = (ahead - 2.0 * value + behind) / DIFFERENCE**2
+        ahead, behind = objective(here + change), objective(here - change)
+        slope = (ahead - behind) / (2.0 * change)
+        bend = (ahead - 2.0 * value + behind) / change**2
         # Where the objective is not concave, the gradient gives the direction only.
         newton = -slope / np.where(bend < 0.0, bend, -1.0)
-        step = np.where(bend < 0.0, newton, LONGEST_STEP * np.sign(slope))
-        step = np.clip(step, -LONGEST_STEP, LONGEST_STEP)
+        step = np.where(bend < 0.0, newton, longest * np.sign(slope))
+        step = np.clip(step, -longest, longest)
         waiting = np.ones(len(here), dtype=bool)
-        for _ in range(MAX_HALVINGS):
+        for _ in range(config.max_halvings):
             trial = np.where(waiting, np.clip(here + step, lower, upper), here)
             there = objective(trial)
             gains = waiting & (there > value)
             here = np.where(gains, trial, here)
             value = np.where(gains, there, value)
-            waiting &= ~gains & (np.abs(step) > 1e-9)
+            waiting &= ~gains & (np.abs(step) > config.smallest_step)
             if not waiting.any():
                 break
             step *= 0.5

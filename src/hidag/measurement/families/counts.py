@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, gammaln, logit
 
+from hidag.config import CONFIG
 from hidag.measurement.families.base import (
     ANALYTIC_WITH_SCALE,
     AnalyticCondition,
@@ -238,7 +239,7 @@ class ZeroInflatedPoisson(Family):
         """Return parameters that match the items' means and shares of zeros."""
         total, zeros = np.maximum(mean[0], 1e-4), mean[1]
         extra = np.zeros_like(total)
-        for _ in range(20):
+        for _ in range(CONFIG.families.zero_share_steps):
             # Alternate between the Poisson mean and the share of extra zeros.
             rate = total / (1.0 - extra)
             extra = np.clip((zeros - np.exp(-rate)) / (1.0 - np.exp(-rate)), 0.0, 0.95)

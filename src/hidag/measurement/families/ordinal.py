@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import expit, logit
 
+from hidag.config import CONFIG
 from hidag.exceptions import Advice, SettingError
 from hidag.formatting import format_value
 from hidag.measurement.families.base import (
-    MAX_HALVINGS,
     AnalyticCondition,
     Array,
     Family,
@@ -23,8 +23,6 @@ from hidag.measurement.families.base import (
 
 #: Smallest distance of two cutpoints, and largest distance from the first.
 SMALLEST_GAP, LARGEST_CUTPOINT = 1e-3, 40.0
-TIED = 1e6  # Curvature per row that ties thresholds which move together.
-LONGEST_STEP = 2.0
 #: Standard deviation of the standard logistic distribution.
 LOGISTIC_SPREAD = float(np.pi / np.sqrt(3.0))
 
@@ -191,10 +189,10 @@ class Ordinal(Family):
         before = self._expected_grades(cut, eta, everything)
         step = self._newton_step(cut, eta, everything)
         longest = np.abs(step).max(axis=1, keepdims=True)
-        step *= np.minimum(1.0, LONGEST_STEP / np.maximum(longest, 1e-12))
+        step *= np.minimum(1.0, CONFIG.families.longest_threshold_step / np.maximum(longest, 1e-12))
         out = cut.copy()
         waiting = np.ones(len(aux), dtype=bool)
-        for _ in range(MAX_HALVINGS):
+        for _ in range(CONFIG.families.max_halvings):
             rows = np.flatnonzero(waiting)
             trial = self._in_order(cut[rows] + step[rows])
             good = self._expected_grades(trial, eta[rows], everything[:, rows]) > before[rows]
@@ -236,7 +234,8 @@ class Ordinal(Family):
         gradient[1:] += pull
         # A gap widens if all thresholds above it increase.
         widening = np.cumsum(gradient[:0:-1], axis=0)[::-1]
-        stiffness[(gap <= self.smallest_gap) & (widening < 0)] += TIED * (1.0 + sums.sum())
+        tied = CONFIG.families.tie_stiffness * (1.0 + sums.sum())
+        stiffness[(gap <= self.smallest_gap) & (widening < 0)] += tied
         size = len(above)
         curvature = np.zeros((cut.shape[0], size, size))
         place = np.arange(size)

@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 from hidag.config import CONFIG
 from hidag.em.em import Estimate, LawStep, append_run, normalise_counts, run_em
 from hidag.em.problem import Observer, Schedule
-from hidag.initialization.initializers import MOST_START_PARENTS
 from hidag.initialization.start_points import spread_law
 from hidag.kernels.coordinate_descent import FREE
 from hidag.latent.laws import factorise_counts
@@ -185,7 +184,8 @@ def largest_loadings(
     sizes = np.zeros((terms.n_latents, len(items.loadings)))
     np.maximum.at(sizes, terms.main_latents, np.abs(items.loadings[:, : terms.n_main]).T)
     rank = np.argsort(np.argsort(-sizes, axis=0, kind="stable"), axis=0, kind="stable")
-    keep = (sizes >= share * sizes.max(axis=0)) & (rank < MOST_START_PARENTS)
+    most = CONFIG.initialization.max_item_latents
+    keep = (sizes >= share * sizes.max(axis=0)) & (rank < most)
     for k in np.flatnonzero(~keep.any(axis=1)):
         # Every latent has at least one item.
         keep[k, np.argmax(sizes[k])] = True

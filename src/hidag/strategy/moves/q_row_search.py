@@ -169,10 +169,10 @@ def _fit_means(
     spread = float(counted @ (x - centre) ** 2 / counted.sum())
     share = counted @ known
     means = (counted * x) @ known / np.maximum(share, 1e-9)
-    noise = spread
+    noise, config = spread, CONFIG.q_row_search
     value = -np.inf
-    for _ in range(CONFIG.q_row_search.steps):
-        inside = family.clip_mean(means, CONFIG.q_row_search.inside)
+    for _ in range(config.steps):
+        inside = family.clip_mean(means, config.inside)
         predictor = family.predictor(inside)
         theta, partition = family.natural(predictor, np.full(len(predictor), noise))
         log_density = np.outer(x, theta) - partition
@@ -184,13 +184,13 @@ def _fit_means(
         last, value = value, float(counted @ (np.log(mass) + top[:, 0]))
         joint *= (counted / mass)[:, None]
         share = joint.sum(axis=0)
-        means = np.where(share > 1e-6, x @ joint / np.maximum(share, 1e-9), centre)
+        means = np.where(share > config.smallest_share, x @ joint / np.maximum(share, 1e-9), centre)
         if family.is_location_scale:
             squares = float((joint * (x[:, None] - means) ** 2).sum())
-            noise = max(squares / float(counted.sum()), CONFIG.q_row_search.smallest_noise * spread)
-        if value - last < 0.01:
+            noise = max(squares / float(counted.sum()), config.smallest_noise * spread)
+        if value - last < config.tolerance:
             break
-    predictors = np.asarray(family.predictor(family.clip_mean(means, CONFIG.q_row_search.inside)))
+    predictors = np.asarray(family.predictor(family.clip_mean(means, config.inside)))
     return value - price * (len(predictors) - 1), predictors, noise
 
 

@@ -57,7 +57,7 @@ def converge_and_recombine(
     problem: SearchProblem,
     observers: list[Observer],
     *,
-    most_ends: int = CONFIG.recombination.most_ends,
+    most_ends: int | None = None,
 ) -> list[Candidate]:
     """Return distinct candidates run to convergence on all rows, the best first.
 
@@ -69,11 +69,12 @@ def converge_and_recombine(
         One per start. If all are the same optimum, the best is returned alone, unchanged.
     observers : list of callables
         Called after every EM step, one per start.
-    most_ends : int
-        Largest number of candidates that are run to convergence.
+    most_ends : int, optional
+        Largest number of candidates that are run to convergence; default as in ``CONFIG``.
     """
+    most = CONFIG.recombination.most_ends if most_ends is None else most_ends
     parameters = [look.estimate.parameters for look in looks]
-    order = distinct_optima(parameters, [look.criterion for look in looks], most_ends)
+    order = distinct_optima(parameters, [look.criterion for look in looks], most)
     if len(order) == 1:
         return [looks[order[0]]]
     ends = [run_to_convergence(looks[i], problem, observers[i]) for i in order]
