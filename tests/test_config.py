@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import io
+import re
+import tokenize
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -18,6 +21,7 @@ from hidag.em.problem import Schedule
 from hidag.exceptions import SettingError
 
 SOURCE = Path(hidag.__file__).parent
+ROOT = SOURCE.parents[1]
 
 
 def test_constants_are_changed_and_restored():
@@ -127,3 +131,67 @@ def test_every_stage_is_frozen():
     for stage in vars(CONFIG).values():
         with pytest.raises(AttributeError):
             setattr(stage, fields(stage)[0].name, 0)
+
+
+def stage_classes() -> list[ast.ClassDef]:
+    """Return the classes of ``hidag.config`` that hold the constants of a stage."""
+    tree = ast.parse((SOURCE / "config.py").read_text("utf-8"))
+    return [one for one in tree.body if isinstance(one, ast.ClassDef) and one.name != "Config"]
+
+
+def without_reason(text: str) -> list[str]:
+    """Return the fields of a dataclass without a comment on their line or above their group.
+
+    A comment above a field is also the reason for the fields that follow it directly.
+    """
+    comments = {
+        token.start[0]: token.line.strip().startswith("#")
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type == tokenize.COMMENT and not token.string.startswith("# fmt:")
+    }
+    (one,) = ast.parse(text).body
+    assert isinstance(one, ast.ClassDef)
+    out, last = [], 0  # The last line of the group that a comment above it explains.
+    for node in one.body:
+        if not isinstance(node, ast.AnnAssign):
+            continue
+        end = node.end_lineno or node.lineno
+        if any(line in comments for line in range(node.lineno, end + 1)):
+            continue
+        if comments.get(node.lineno - 1, False) or last == node.lineno - 1:
+            last = end
+        else:
+            out.append(ast.unparse(node.target))
+    return out
+
+
+def test_a_constant_without_a_reason_is_found():
+    text = (
+        "class C:\n"
+        "    alone: int = 1\n"
+        "    # Reason of two.\n"
+        "    first: int = 1\n"
+        "    second: int = 1\n"
+        "    own: int = 1  # Reason.\n"
+        "    after: int = 1\n"
+    )
+    assert without_reason(text) == ["alone", "after"]
+
+
+@pytest.mark.parametrize("stage", stage_classes(), ids=lambda one: one.name)
+def test_a_stage_names_its_benchmark_and_the_reason_of_every_constant(stage):
+    described = ast.get_docstring(stage) or ""
+    named = re.findall(r"\bbenchmarks/\w+\.py", described)
+    assert named
+    assert all((ROOT / name).is_file() for name in named)
+    # The general benchmark takes the name of the stage.
+    classes = {name: type(value).__name__ for name, value in vars(CONFIG).items()}
+    for name in re.findall(r"benchmarks/constants\.py (\w+)", described):
+        assert classes[name] == stage.name
+    lines = (SOURCE / "config.py").read_text("utf-8").splitlines()
+    assert without_reason("\n".join(lines[stage.lineno - 1 : stage.end_lineno])) == []
+
+
+def test_all_stages_are_in_the_configuration():
+    classes = {type(value).__name__ for value in vars(CONFIG).values()}
+    assert classes == {one.name for one in stage_classes()}

@@ -1,7 +1,8 @@
 """Tuning constants of the estimation algorithms, one frozen dataclass per stage.
 
-Modules read ``CONFIG``, for instance ``CONFIG.em.gain_window``. Settings that users may want to
-change are parameters of :class:`hidag.DCRL`.
+Modules read ``CONFIG`` when they use a constant, as ``CONFIG.em.gain_window``. Every stage names
+a benchmark that shows its constants, and `benchmarks/constants.py` shows any of them. Safeguards
+only keep numbers finite. Settings that users may want to change are parameters of `hidag.DCRL`.
 """
 
 from __future__ import annotations
@@ -16,12 +17,10 @@ from hidag.exceptions import SettingError, suggest_name
 
 @dataclass(frozen=True)
 class EStepConfig:
-    """E-step over listed joint states, whole or in two blocks (``hidag.em.e_step``)."""
+    """E-step over listed joint states or in blocks (``hidag.em.e_step``; benchmarks/fit.py)."""
 
-    # A block of posteriors of about this many numbers stays in the processor's cache
-    # (benchmarks/fit.py).
+    # A block of posteriors of about this many numbers stays in the processor's cache; its rows.
     listed_block_cells: int = 1 << 17
-    # Smallest and largest number of rows of such a block.
     listed_block_rows: tuple[int, int] = (16, 2048)
     # The same for the two smaller tables of the block E-step.
     block_cells: int = 1 << 16
@@ -30,29 +29,29 @@ class EStepConfig:
     blocks_at_once: int = 64
     # Rows are summed in this many lanes for any number of threads, so that sums have the same bits.
     n_lanes: int = 4
-    # A largest exponent within this range needs no shift: exp neither overflows nor underflows.
+    # Safeguard: largest exponents in this range need no shift, exp neither over- nor underflows.
     safe_exponents: tuple[float, float] = (-300.0, 600.0)
-    # Log probability of a state without mass: finite, so that 0 * log(0) never becomes NaN.
+    # Safeguard: log probability of a state without mass; 0 * log(0) never becomes NaN.
     log_zero: float = -1e4
-    # Exponents of one block within +-150 need no shift: a product of three stays in range.
+    # Safeguard: smaller exponents of a block need no shift, a product of three stays in range.
     largest_block_exponent: float = 150.0
-    # Rows whose mass, relative to the largest possible, is below this are computed again over
-    # listed states, because the block products lost their digits.
+    # Safeguard: rows whose mass, relative to the largest possible, is below this are computed again
+    # over listed states, because the block products lost their digits.
     smallest_mass: float = 1e-200
     # With fewer joint states the set-up of two blocks costs more than listing them.
     min_states_for_blocks: int = 32
     # Cost of an exponential in multiplications, to choose the split into blocks.
     exponential_cost: int = 4
-    # Fewer complete rows than this are not separated from the incomplete ones: the second set-up
-    # costs more than it saves.
-    min_complete_rows: int = 500
+    min_complete_rows: int = (
+        500  # Separating fewer from the incomplete rows costs more than it saves.
+    )
     # Stored block densities of an E-step with fixed item parameters: at most 32 MB.
     max_stored_densities: int = 1 << 22
 
 
 @dataclass(frozen=True)
 class MStepConfig:
-    """M-step: penalised regressions of the items (``hidag.em.m_step``)."""
+    """M-step: penalised regressions (``hidag.em.m_step``; benchmarks/constants.py m_step)."""
 
     # A step that lowers the objective is repeated with four times the curvature, up to 12 times.
     damping_factor: float = 4.0
@@ -61,23 +60,23 @@ class MStepConfig:
     # errors than the tolerance.
     descent_sweeps: int = 50
     descent_tolerance: float = 1e-7
-    ridge: float = 1e-9  # Relative ridge: states that are almost empty would make systems singular.
-    # Distance of a cell's mean from the ends of its range, where predictors would be infinite: the
-    # log-likelihood of a million rows loses 1e-6 by it.
+    ridge: float = 1e-9  # Safeguard: states that are almost empty would make systems singular.
+    # Safeguard: distance of a cell's mean from the ends of its range, where predictors would be
+    # infinite. The log-likelihood of a million rows loses 1e-6 by it.
     boundary_mean: float = 1e-12
-    newton_steps: int = 2  # Newton steps of an M-step; the next E-step makes more of them useless.
+    newton_steps: int = 2  # Newton steps of an M-step; the next E-step changes their target.
     newton_tolerance: float = 1e-8  # Newton steps end when no coefficient moves by more than this.
-    # Smallest dispersion as a share of the item's variance: the likelihood is unbounded at zero.
+    # Safeguard: smallest dispersion as a share of the variance; at 0 the likelihood is unbounded.
     min_dispersion_share: float = 1e-4
     # A dispersion within this share of its floor counts as being on the boundary.
     boundary_share: float = 1e-3
     # Prior mass in rows, spread over an item's sub-states in network EM: coefficients stay finite
     # when a latent separates the responses.
     item_mass: float = 1.0
-    # A dispersion up to so many times the value that the prior mass alone produces is on the
-    # boundary: Monte Carlo noise inflates it by less than this.
+    # A dispersion up to this multiple of what the prior mass alone produces is on the boundary:
+    # Monte Carlo noise inflates it by less.
     mass_dispersion_factor: float = 1.2
-    # Items with a noise share below this have standard errors far below the penalty's default
+    # Items with a smaller noise share have standard errors far below the penalty's default
     # threshold, which is narrowed for them.
     low_noise_share: float = 0.25
     # An estimate must indicate six times less noise than regressions on the other items do before
@@ -85,28 +84,28 @@ class MStepConfig:
     estimated_noise_factor: float = 6.0
     # A regression with fewer rows than this per regressor overfits, and is not used.
     min_rows_per_regressor: int = 5
-    min_noise_share: float = 1e-4  # Noise shares are bounded below by this.
+    min_noise_share: float = 1e-4  # Safeguard: noise shares are bounded below by this.
     # Active-set rounds for families whose linear predictor has a lower bound.
     max_floor_rounds: int = 6
-    # Active states end above the bound by this share of it, so that rounding cannot violate it.
+    # Safeguard: active states end above the bound by this share of it, whatever the rounding.
     floor_margin: float = 1e-6
-    # Quadratic penalty of further active states, in units of the item's largest curvature.
+    # Safeguard: quadratic penalty of further active states, in units of the largest curvature.
     floor_stiffness: float = 1e6
 
 
 @dataclass(frozen=True)
 class EMConfig:
-    """Iterations of EM and SAEM (``hidag.em.em``, ``hidag.em.saem``)."""
+    """Iterations of EM and SAEM (``hidag.em``; benchmarks/constants.py em)."""
 
     # The tolerance is per row; beyond this many rows the criterion gets no looser.
     max_tolerance_rows: int = 3000
     # Gains are compared over this many iterations to extrapolate the remaining gain.
     gain_window: int = 10
     # Over-relaxation: the step length grows by this factor while the objective rises, up to the
-    # maximum (adaptive over-relaxed EM; benchmarks/fit.py).
+    # maximum (adaptive over-relaxed EM).
     relaxation_growth: float = 1.3
     max_relaxation: float = 5.0
-    # Probabilities below this are not extrapolated: powers of their ratios would overflow.
+    # Safeguard: smaller probabilities are not extrapolated, powers of their ratios would overflow.
     negligible_probability: float = 1e-30
     # Prior mass in rows, spread over all states: the Gibbs sampler can reach every state.
     saem_mass: float = 1.0
@@ -115,7 +114,7 @@ class EMConfig:
     saem_burn_in: int = 10
     saem_decay: float = 0.7
     saem_initial_sweeps: int = 5  # Gibbs sweeps before the first SAEM iteration.
-    # SAEM converges when over this many averaged iterations coefficients drift by fewer units of
+    # SAEM converges when over so many averaged iterations coefficients drift by fewer units of
     # scale / sqrt(N), well inside their standard errors.
     drift_window: int = 20
     max_drift: float = 2.0
@@ -134,10 +133,9 @@ class CellsConfig:
 
 @dataclass(frozen=True)
 class SupportConfig:
-    """Selection of loadings by the observed-data likelihood (``hidag.em.support``)."""
+    """Selection of loadings (``hidag.em.support``; benchmarks/constants.py support)."""
 
-    # Rounds of selection and EM; later rounds rarely change anything (benchmarks/weak_items.py).
-    max_rounds: int = 3
+    max_rounds: int = 3  # Rounds of selection and EM; later rounds rarely change anything.
     # Longest step of a coefficient, in units of its item's scale: a step is unbounded where a
     # latent separates the responses and the information vanishes.
     max_step: float = 8.0
@@ -145,42 +143,42 @@ class SupportConfig:
     # Upper bound of the strength: the lower one plus this times the log of the number of terms.
     log_terms_factor: float = 4.0
     n_thresholds: int = 200  # Grid on which the strength is estimated.
-    # Relative and absolute ridge of the empirical information.
+    # Safeguards: relative and absolute ridge of the empirical information.
     relative_ridge: float = 1e-6
     absolute_ridge: float = 1e-9
 
 
 @dataclass(frozen=True)
 class InformationConfig:
-    """Observed information, information ratio and evidence (``hidag.em.information``)."""
+    """Information and evidence (``hidag.em.information``; benchmarks/effective_size.py)."""
 
     n_rows: int = 2000  # Rows for averages that need two digits.
     # Rows for the information ratio, which also averages over pairs of latents.
     n_rows_for_ratio: int = 1000
-    # Posterior probabilities are raised to this: smaller ones are slow in single precision.
+    # Safeguard: posterior probabilities are raised to this; smaller ones are slow to compute with.
     min_probability: float = 1e-15
-    # Relative error up to which a derivative counts as a linear combination of terms.
+    # Safeguard: error up to which a derivative counts as a linear combination of terms.
     linear_tolerance: float = 1e-9
     # Below this information ratio the items are weakly informative about the latents: agreement of
-    # starts proves little, and expected counts do not determine a graph
-    # (benchmarks/graph_evidence.py, benchmarks/effective_size.py).
+    # starts proves little, and expected counts do not determine a graph.
     low_ratio: float = 0.1
-    min_ratio: float = 1e-6  # Numbers of effective rows are finite although a ratio is zero.
-    min_pair_ratio: float = 1e-3  # Smallest ratio of a pair of levels in a harmonic mean.
-    # A row never counts for more effective rows than this (benchmarks/effective_size.py).
-    max_effective_ratio: float = 4.0
+    # Safeguards: smallest ratio that rows are divided by, and of a pair of levels in a mean.
+    min_ratio: float = 1e-6
+    min_pair_ratio: float = 1e-3
+    max_effective_ratio: float = 4.0  # Effective rows that one row counts for, at most.
     # Prior variance of loadings in units of their items' scales, and its weight in loadings.
     prior_variance: float = 0.25
     prior_weight: float = 1.0
     prior_iterations: int = 20  # Iterations of empirical Bayes for the distribution of the loadings
-    # Sampling variances of loadings are bounded by this, in the same units.
+    # Safeguards: bound of sampling variances of loadings in the same units, and ridge of the
+    # information about an item's loadings.
     max_sampling_variance: float = 9.0
-    ridge: float = 1e-3  # Ridge of the information about an item's loadings.
+    ridge: float = 1e-3
 
 
 @dataclass(frozen=True)
 class NetworkEMConfig:
-    """EM and Gibbs-SAEM over a network when states are not listed (``hidag.network_em``)."""
+    """EM and SAEM without a list of states (``hidag.network_em``; benchmarks/many_latents.py)."""
 
     # With more joint states posteriors use a junction tree, or Gibbs sampling.
     max_listed_states: int = 1 << 16
@@ -190,12 +188,11 @@ class NetworkEMConfig:
     # Cells of all cliques' tables in a block of rows, and rows of a block.
     block_cells: int = 1 << 22
     max_block_rows: int = 4096
-    # Prior mass in rows, spread over each conditional table: every configuration stays possible.
-    law_mass: float = 1.0
+    law_mass: float = 1.0  # Prior mass in rows of each conditional table: no zero probabilities.
     # SAEM converges when coefficients drift by fewer units of scale / sqrt(N).
     max_drift: float = 4.0
     # EM converges when the remaining gain in log-likelihood is below this: half a standard error in
-    # all parameters together (benchmarks/many_latents.py).
+    # all parameters together.
     remaining_gain: float = 0.1
     # EM iterations, and cells of a row's tables visited per loading: as much work as SAEM before.
     max_iter: int = 60
@@ -220,28 +217,28 @@ class NetworkEMConfig:
     # largest number of latents, because an item's table has an entry for each of their states.
     max_candidates: int = 8
     min_screening_z: float = 2.0
-    # Share of a latent's variance that draws explain, at least: it divides the screening |z|.
+    # Safeguard: explained share of a latent's variance that divides |z|.
     min_explained_share: float = 1e-3
     max_item_latents: int = 10
     # Largest starting value of a selected coefficient, in units of its item's scale.
     max_step: float = 4.0
-    # Eigenvalues of the information are raised to this share of the largest: it is a product of two
-    # Monte Carlo averages, and may be indefinite.
+    # Safeguard: eigenvalues of the information are raised to this share of the largest, because it
+    # is a product of two Monte Carlo averages and may be indefinite.
     min_eigenvalue_share: float = 1e-4
 
 
 @dataclass(frozen=True)
 class FamilyConfig:
-    """Updates of dispersions and cutpoints (``hidag.measurement.families``)."""
+    """Dispersions and cutpoints (``hidag.measurement``; benchmarks/constants.py families)."""
 
     # Step of finite differences, and largest Newton step, on a dispersion's unbounded scale.
     difference: float = 1e-3
     longest_step: float = 1.5
-    # A step that does not gain is halved up to so many times, but not below the smallest step.
+    # A step without gain is halved so many times at most, and not below the smallest step.
     max_halvings: int = 8
     smallest_step: float = 1e-9
     longest_threshold_step: float = 2.0  # Largest Newton step of the cutpoints of ordered grades.
-    # Curvature per row that ties cutpoints which move together: far above that of the likelihood.
+    # Safeguard: curvature per row that ties cutpoints which move together, far above any other.
     tie_stiffness: float = 1e6
     # Alternations of the mean and the share of extra zeros of an item without latents.
     zero_share_steps: int = 20
@@ -249,7 +246,7 @@ class FamilyConfig:
 
 @dataclass(frozen=True)
 class LawConfig:
-    """Laws of the latents and the complexity of their tables (``hidag.latent.laws``)."""
+    """Laws of the latents and their tables (``hidag.latent.laws``; benchmarks/constants.py law)."""
 
     # Marginals come from the list of joint states up to this many, else from a junction tree whose
     # cliques have at most this many cells, else from so many forward draws.
@@ -261,38 +258,33 @@ class LawConfig:
     # Largest number of Newton steps, and the gain in log-likelihood at which they end.
     newton_steps: int = 25
     smallest_gain: float = 1e-6
-    # A Newton step that lowers the likelihood is halved down to this share.
-    smallest_step: float = 1e-3
-    # Relative ridge that keeps the curvature invertible where counts are zero.
-    ridge: float = 1e-9
+    smallest_step: float = 1e-3  # A Newton step without gain is halved down to this share.
+    ridge: float = 1e-9  # Safeguard: the curvature is invertible where counts are zero.
 
 
 @dataclass(frozen=True)
 class GraphSearchConfig:
-    """Scores and searches of graphs (``hidag.structure``)."""
+    """Scores and searches of graphs (``hidag.structure``; benchmarks/graph_search.py)."""
 
-    # A gain must exceed this share of the empty graph's score: far above rounding errors, far below
-    # any gain that data can support.
+    # Safeguard: a gain must exceed this share of the empty graph's score, far above rounding errors
+    # and far below any gain that data can support.
     relative_threshold: float = 1e-12
     # Forced insertions tried at a local optimum, per variable and in total: all of them up to about
     # 13 variables, beyond that a share that limits the run time to about ten times that of GES.
     max_forced_insertions_each: int = 10
     max_forced_insertions: int = 600
-    # With at most this many variables the search is exact if equivalent graphs may have different
-    # scores.
+    # Largest number of variables for an exact search where equivalent graphs may have different
+    # scores, and where it is asked for: its tables have 2^K rows, about one second with 12.
     max_exact_lean_variables: int = 6
-    # The tables of the exact search have 2^K rows; 12 variables take about one second.
     max_exact_variables: int = 12
     # Candidate equivalent sample sizes, in rows, when the data choose one.
     equivalent_sample_sizes: tuple[float, ...] = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
-    # Tables with at most this many cells are counted from bit planes, larger ones from row codes;
-    # both take about the same time at this size.
+    # Tables with more cells are counted from row codes instead of bit planes: at this size both
+    # take the same time.
     max_plane_cells: int = 128
-    # Integer weights are expanded into rows (and bit planes, 64 rows to a word) if there are at
-    # most this many rows per configuration.
+    # Whole weights are expanded into rows (and bit planes) up to so many rows per configuration.
     max_rows_per_configuration: float = 16.0
-    # With more joint states than this, fitting lean tables takes too long.
-    max_lean_states: int = 1 << 13
+    max_lean_states: int = 1 << 13  # With more joint states fitting lean tables takes too long.
     # Initial size of the table of known scores, and scores that are computed at once, at most.
     initial_capacity: int = 1 << 14
     max_requests: int = 1 << 16
@@ -300,17 +292,17 @@ class GraphSearchConfig:
 
 @dataclass(frozen=True)
 class InitializationConfig:
-    """Spectral and factor-analytic starts (``hidag.initialization``)."""
+    """Starts (``hidag.initialization``; benchmarks/constants.py initialization)."""
 
     # Starts retain loadings of at least this share of their item's largest, the shares in turn: EM
     # adds a missing loading more easily than it removes a false one.
     loading_shares: tuple[float, ...] = (0.45, 0.3)
     # Latents per item of a start: more rotated loadings are mostly rotation error.
     max_item_latents: int = 4
-    # Principal-axis iterations for the communalities, and their bounds (Heywood cases).
+    # Principal-axis iterations for the communalities; safeguard: their bounds (Heywood cases).
     communality_rounds: int = 10
     communality_bounds: tuple[float, float] = (0.02, 0.98)
-    # Ridge of the factors' Gram matrix, as a share of its mean eigenvalue: it may be singular.
+    # Safeguard: ridge of the factors' Gram matrix, as a share of its mean eigenvalue.
     gram_ridge: float = 1e-6
     # Latents with identical columns of Q use directions with a cosine below this.
     same_direction: float = 0.9
@@ -319,14 +311,14 @@ class InitializationConfig:
     max_dense_items: int = 600
     extra_directions: int = 20
     power_iterations: int = 6
-    # Iterations of Varimax and Geomin, gain of the Varimax criterion as a share of itself at which
-    # they end, and length of the projected gradient of Geomin.
+    # Iterations of Varimax and Geomin; share of its criterion that the former gains, and length of
+    # the projected gradient of the latter, at which they end.
     rotation_steps: int = 500
     varimax_tolerance: float = 1e-10
     geomin_tolerance: float = 1e-3
     # Geomin adds this to squared loadings, so that one zero does not hide the rest of a row.
     geomin_offset: float = 0.01
-    # Geomin steps to directions with a larger condition number are rejected.
+    # Safeguard: Geomin steps to directions with a larger condition number are rejected.
     max_condition: float = 1e6
     max_step_halvings: int = 12  # Line search of Geomin: step lengths tried per iteration.
     # Items within this cosine of an anchor measure the same latent, and are averaged.
@@ -335,13 +327,12 @@ class InitializationConfig:
     min_length_share: float = 0.3
     # All items must have at least this cosine with the axis of the cone.
     min_axis_cosine: float = 0.02
-    # Anchors with a smaller singular value are linearly dependent.
+    # Safeguard: anchors with a smaller singular value are linearly dependent.
     min_anchor_singular_value: float = 1e-3
-    # Means stay this far inside the range of the responses before the link is applied.
-    truncation: float = 1e-4
+    truncation: float = 1e-4  # Means stay so far inside their range before the link is applied.
     # Singular values above this multiple of sqrt(N) count as signal (Algorithm S.1).
     singular_value_factor: float = 1.01
-    score_ridge: float = 1e-8  # Scores exist although latents have the same loadings.
+    score_ridge: float = 1e-8  # Safeguard: scores exist although latents have the same loadings.
     fill_rounds: int = 4  # Rounds in which missing cells are filled from the low-rank approximation
     # Rotated loadings below 1 / (factor * sqrt(J)) start at zero (Algorithm S.1).
     threshold_factor: float = 2.5
@@ -352,12 +343,10 @@ class InitializationConfig:
     warm_up_decay: float = 0.6
     # Newton steps of the M-step on hard-assigned states: enough to converge from null parameters.
     n_newton: int = 8
-    # Share of a start's latent distribution that is uniform: no state starts impossible.
-    uniform_share: float = 0.1
+    uniform_share: float = 0.1  # Uniform share of a start's law: no state starts impossible.
     # Largest sum of an item's absolute loadings, in units of its scale: larger ones saturate.
     max_effect: float = 4.0
-    # A start leaves at least this share of an item's variance unexplained.
-    min_dispersion_share: float = 0.2
+    min_dispersion_share: float = 0.2  # Share of an item's variance that starts leave unexplained.
     # Confirmatory starts: total effect of an item's latents in units of its scale, and range of
     # the random factors of random starts.
     total_effect: float = 1.5
@@ -368,13 +357,13 @@ class InitializationConfig:
 
 @dataclass(frozen=True)
 class LevelsConfig:
-    """Latents with different numbers of levels (``hidag.initialization.start_points``)."""
+    """Latents with different numbers of levels (benchmarks/unequal_levels.py)."""
 
     kmeans_rounds: int = 30  # Iterations of one-dimensional k-means.
     # Rows and EM steps of the normal mixtures that are compared: differences are large.
     n_rows: int = 3000
     mixture_steps: int = 60
-    # Smallest standard deviation of a level as a share of the score's: scores of counts have ties.
+    # Safeguard: smallest standard deviation of a level as a share of the score's, for ties.
     min_level_sd: float = 0.05
     jitter: float = 1.0  # Standard deviations of noise added to the criterion of further starts.
     # Exchanges per round and rounds: each exchange costs a brief EM.
@@ -394,9 +383,9 @@ class LevelsConfig:
 
 @dataclass(frozen=True)
 class FactorCountConfig:
-    """Number of common factors (``hidag.initialization.factor_count``)."""
+    """Number of common factors (benchmarks/number_of_latents.py)."""
 
-    # Pairwise correlations may be indefinite; eigenvalues are raised to this.
+    # Safeguard: pairwise correlations may be indefinite; eigenvalues are raised to this.
     min_eigenvalue: float = 1e-3
     # Ridge of the loadings that impute correlations of pairs never observed together: these pairs
     # do not bound the loadings. An observed pair has weight 1.
@@ -408,14 +397,12 @@ class FactorCountConfig:
     # Parallel analysis: an eigenvalue must exceed that of so many permuted tables.
     n_permutations: int = 10
     # The first eigenvalue must exceed that of so many tables if factor BIC selects no factor: a
-    # test of independence at level .01 (benchmarks/number_of_latents.py --grid --numbers 0).
+    # test of independence at level .01 (its benchmark with --grid --numbers 0).
     n_independence_permutations: int = 99
-    # Indicators of a nominal item's categories with less variance are constant.
-    min_indicator_variance: float = 1e-12
+    min_indicator_variance: float = 1e-12  # Safeguard: indicators with less variance are constant.
     # Numbers of factors that are considered at first; twice as many while a count reaches the end.
     max_factors: int = 40
-    # Factors are added until the criterion has not improved for so many in a row.
-    patience: int = 3
+    patience: int = 3  # Factors are added until so many in a row do not improve the criterion.
     # Bounds of an item's unique variance, and L-BFGS iterations of the factor model.
     unique_variance_bounds: tuple[float, float] = (0.005, 1.3)
     factor_steps: int = 100
@@ -451,8 +438,7 @@ class ConfirmatoryConfig:
     short_steps: int = 30
     short_tolerance: float = 3.0
     final_tolerance: float = 0.01
-    # Models with interactions converge slowly near the boundary: their final run is finer and
-    # longer.
+    # Models with interactions converge slowly near the boundary: a finer and longer final run.
     interaction_tolerance: float = 1e-4
     interaction_steps: int = 10
     # Objectives this close to the best, per row, count as the same optimum.
@@ -463,8 +449,7 @@ class ConfirmatoryConfig:
 class SelectionConfig:
     """Selection of the number of latents (benchmarks/number_of_latents.py)."""
 
-    # BIC differences up to this are a near tie: Bayes factors up to about 150.
-    near_tie: float = 10.0
+    near_tie: float = 10.0  # BIC differences up to this are a near tie: Bayes factors up to 150.
     # BIC differences up to this are "not worth more than a bare mention" (Kass and Raftery 1995).
     no_evidence: float = 2.0
     min_items: int = 2  # A latent needs so many items to explain a correlation.
@@ -508,7 +493,7 @@ class InteractionConfig:
 
 @dataclass(frozen=True)
 class GraphStageConfig:
-    """Stages II and III (``hidag.fitting.stages``)."""
+    """Stages II and III (``hidag.fitting.stages``; benchmarks/graph_evidence.py)."""
 
     max_resampled_rows: int = 10**8  # Largest number of rows that users may resample, for memory.
     max_edge_tests: int = 20  # Weakest pairs of latents tested on the observed data, at most.
@@ -518,47 +503,40 @@ class GraphStageConfig:
 
 @dataclass(frozen=True)
 class FitWarningConfig:
-    """Thresholds of warnings about a fit (``hidag.fitting.fit_warnings``)."""
+    """Thresholds of warnings (``hidag.fitting.fit_warnings``; benchmarks/graph_evidence.py)."""
 
-    # Below this information ratio a graph is not reliable (benchmarks/graph_evidence.py).
-    low_information: float = 0.05
+    low_information: float = 0.05  # Below this information ratio a graph is not reliable.
     # Rows per coefficient of an item. Ten are customary for observed covariates, and latents are
     # not observed. The coefficients of other items do not compete for an item's rows.
     rows_per_coefficient: int = 15
-    # Effective rows per free probability of the latent distribution of the graph.
-    rows_per_probability: int = 2
-    # Familywise level of the warning about overdispersed counts.
-    overdispersion_level: float = 0.001
+    rows_per_probability: int = 2  # Effective rows per free probability of the graph's law.
+    overdispersion_level: float = 0.001  # Familywise level of the warning about overdispersion.
     # Rows that an estimate on the boundary leaves for the other answer, or for a joint state.
     boundary_rows: float = 0.01
-    # Smaller variance ratios change no conclusion, however significant.
-    min_variance_ratio: float = 1.2
+    min_variance_ratio: float = 1.2  # Smaller ones change no conclusion, however significant.
 
 
 @dataclass(frozen=True)
 class ExploratoryConfig:
-    """Search with an unknown Q (``hidag.strategy.exploratory``)."""
+    """Unknown Q (``hidag.strategy.exploratory``; benchmarks/constants.py exploratory)."""
 
     rows_for_first_steps: int = 2500  # Candidates are first fitted to a sample of this many rows.
     # Rows for candidates of weakly informative items, whose graph is learned first.
     rows_for_weak_items: int = 10_000
-    # EM steps under independent latents before that graph is learned.
-    steps_under_independence: int = 15
+    steps_under_independence: int = 15  # EM steps before that graph is learned.
     # Tolerances of preparatory EM runs, as multiples of the final one.
     brief_tolerance: float = 200.0
     rough_tolerance: float = 30.0
-    # Two starts agree if matched latents' loadings have at least this cosine.
-    same_directions: float = 0.92
+    same_directions: float = 0.92  # Two starts agree if matched latents' loadings have this cosine.
     starts_on_disagreement: int = 8  # Number of starts when the first two do not agree.
     # Objectives this close to the best, per row, count as the same optimum.
     same_optimum: float = 1e-3
-    # Tolerance of the final fit of the selected Q (benchmarks/weak_items.py).
-    final_tolerance: float = 0.1
+    final_tolerance: float = 0.1  # Tolerance of the final fit of the selected Q.
 
 
 @dataclass(frozen=True)
 class StructuralEMConfig:
-    """Structural EM (``hidag.strategy.structural_em``)."""
+    """``hidag.strategy.structural_em`` (benchmarks/constants.py structural_em)."""
 
     # A state with a smaller expected count is not a parameter of a saturated law.
     occupied: float = 0.5
@@ -579,7 +557,7 @@ class StructuralEMConfig:
 
 @dataclass(frozen=True)
 class SAEMNetworkConfig:
-    """Sampled latents under a network law (``hidag.strategy.saem_network``)."""
+    """Sampled latents (``hidag.strategy.saem_network``; benchmarks/large.py)."""
 
     # Products of pairs of latents that are held at once, and smallest and largest number of rows.
     block_cells: int = 1 << 19
@@ -609,7 +587,7 @@ class SAEMNetworkConfig:
 
 @dataclass(frozen=True)
 class EnumerationConfig:
-    """Choice between EM and SAEM (``hidag.strategy.problem``)."""
+    """Choice between EM and SAEM (``hidag.strategy.problem``; benchmarks/growth.py)."""
 
     # Exact E-steps cost about N * J * 2^K multiplications; beyond this many sampling is cheaper.
     largest_exact_work: float = 4e9
@@ -620,7 +598,7 @@ class EnumerationConfig:
 
 @dataclass(frozen=True)
 class SaturatedSAEMConfig:
-    """SAEM under a saturated law (``hidag.strategy.estimation``)."""
+    """SAEM under a saturated law (``hidag.strategy.estimation``; benchmarks/growth.py)."""
 
     # From this many joint states on a start by sampling costs less than the first exact steps.
     states_for_sampled_start: int = 1 << 12
@@ -629,7 +607,7 @@ class SaturatedSAEMConfig:
 
 @dataclass(frozen=True)
 class RecombinationConfig:
-    """Converged candidates and their recombination (``hidag.strategy.moves.recombination``)."""
+    """Converged candidates and their recombination (benchmarks/constants.py recombination)."""
 
     most_ends: int = 4  # Largest number of candidates that are run to convergence.
     # Two candidates are the same optimum if all matched latents' loadings have at least this
@@ -653,7 +631,7 @@ class RecombinationConfig:
 
 @dataclass(frozen=True)
 class BasinHoppingConfig:
-    """Restarts of the law and unpenalised steps (``hidag.strategy.moves.basin_hopping``)."""
+    """Restarts of the law and unpenalised steps (benchmarks/constants.py basin_hopping)."""
 
     unpenalised_steps: int = 60  # EM steps without penalty, which converge slowly.
     # Loadings that stay after them have at least this share of their item's largest; the second
@@ -667,7 +645,7 @@ class BasinHoppingConfig:
 
 @dataclass(frozen=True)
 class SplitMovesConfig:
-    """A latent that stands for two (``hidag.strategy.moves.split_moves``)."""
+    """A latent that stands for two (benchmarks/constants.py split_moves)."""
 
     fewest_items: int = 3  # A latent with fewer items is not split.
     # Initial probability that the two parts of a latent have the same level.
@@ -678,8 +656,7 @@ class SplitMovesConfig:
     # Iterations of the minimiser: the criteria of supports differ by far more than the last ones
     # gain.
     most_steps: int = 100
-    # Bound on correlations of factors, so that no two of them coincide.
-    largest_correlation: float = 0.98
+    largest_correlation: float = 0.98  # Bound on correlations of factors: no two of them coincide.
     most_rows: int = 5000  # Largest number of rows that correlations are computed from.
     # Smallest excess of a latent with m items: this share of 2 sqrt(m / N), which random
     # correlations reach without a fit, and at least the second number, because large samples show
@@ -690,39 +667,38 @@ class SplitMovesConfig:
     # Two latents that share more than this part of their items are taken for mixtures of each
     # other.
     shared_items: float = 0.5
-    smallest_spread: float = 1e-9  # Smaller variances of standardised columns count as zero.
+    smallest_spread: float = 1e-9  # Safeguard: smaller variances of standardised columns are zero.
 
 
 @dataclass(frozen=True)
 class QRowSearchConfig:
-    """Search of rows of Q with interactions (``hidag.strategy.moves.q_row_search``)."""
+    """Rows of Q with interactions (benchmarks/constants.py q_row_search)."""
 
     # Largest number of joint states, and of latents in a set.
     most_states: int = 1 << 10
     most_latents: int = 3
     most_combinations: int = 600  # Largest number of combinations of levels of all sets together.
-    largest_exponent: float = 600.0  # Exponentials of larger numbers would overflow.
+    largest_exponent: float = 600.0  # Safeguard: exponentials of larger numbers would overflow.
     # Steps of the short EM, and the smallest share of an item's variance that its noise may have.
     steps: int = 25
     smallest_noise: float = 1e-3
-    # Gain in log-likelihood at which the short EM ends, and rows below which a mean is not updated.
+    # Gain in log-likelihood at which the short EM ends; safeguard: rows that a mean needs.
     tolerance: float = 0.01
     smallest_share: float = 1e-6
-    # Means in a combination of levels stay this far inside the family's range.
-    inside: float = 1e-4
+    inside: float = 1e-4  # Safeguard: means stay this far inside the family's range.
 
 
 @dataclass(frozen=True)
 class LikelihoodSearchConfig:
-    """Graph search by observed-data likelihood (``hidag.strategy.observed_likelihood``)."""
+    """Graph search by observed-data likelihood (benchmarks/graph_evidence.py)."""
 
     # EM for a restricted law ends when a step gains less than this, in units of log-likelihood.
     law_tolerance: float = 0.05
     max_law_steps: int = 40
     most_members: int = 32  # Largest number of members of an equivalence class that are enumerated.
-    # Conditional probabilities nearer to 0 or 1 than this are taken for this.
+    # Safeguard: conditional probabilities nearer to 0 or 1 than this are taken for this.
     near_certain: float = 1e-3
-    least_information: float = 1e-6  # What keeps information invertible where rows say nothing.
+    least_information: float = 1e-6  # Safeguard: rows without information leave it invertible.
     # Largest estimated loss of a change that is fitted all the same: estimates are rough.
     within_reach: float = 3.0
     most_tried: int = 10  # Largest number of changes that are fitted without an improvement.
@@ -737,7 +713,7 @@ class LikelihoodSearchConfig:
 
 @dataclass(frozen=True)
 class EdgeTestsConfig:
-    """Likelihood-ratio tests of edges (``hidag.strategy.observed_likelihood.edge_tests``)."""
+    """Likelihood-ratio tests of edges (benchmarks/graph_evidence.py)."""
 
     # Difference of criteria, in units of log-likelihood, that counts as very strong evidence.
     very_strong: float = 5.0
@@ -750,7 +726,7 @@ class EdgeTestsConfig:
 
 @dataclass(frozen=True)
 class DerivativesConfig:
-    """Derivatives of a fit, for standard errors and tests (``hidag.fitting.information``)."""
+    """Derivatives of a fit (``hidag.fitting.information``; benchmarks/standard_errors.py)."""
 
     max_states: int = 1 << 13  # Joint states are listed up to this number.
     block_cells: int = 1 << 22  # Cells (rows times states) of posteriors that are held at once.
@@ -758,7 +734,7 @@ class DerivativesConfig:
     # are about their squares, and rounding about 1e-16 divided by them.
     step: float = 1e-5
     larger_step: float = 1e-4
-    # Singular values below this share of the largest are zero.
+    # Safeguard: singular values below this share of the largest are zero.
     smallest_singular_value: float = 1e-9
     # Rows with a smaller posterior probability of a state are omitted from its sums.
     smallest_posterior: float = 1e-12
@@ -767,7 +743,7 @@ class DerivativesConfig:
     # with this share in flat directions is not estimated.
     flat: float = 1e-6
     flat_share: float = 1e-2
-    # Boundary directions are known up to rounding, and each of many coefficients has a small share.
+    # Safeguard: boundary directions are known up to rounding, with many coefficients.
     boundary_share: float = 1e-6
 
 

@@ -91,9 +91,9 @@ def chain_of(n_latents: int):
 @pytest.mark.parametrize("most_listed", [1 << 13, 1])
 @pytest.mark.parametrize("missing", [0.0, 0.4])
 def test_consistency_with_more_profiles_than_rows_matches_two_tables(
-    most_listed, missing, monkeypatch
+    most_listed, missing, configure
 ):
-    monkeypatch.setattr("hidag.diagnostics.classification.MAX_STATES", most_listed)
+    configure("derivatives", max_states=most_listed)
     result = chain_of(9)
     rng = np.random.default_rng(3)
     states = result.law.sample(4000, rng)

@@ -20,10 +20,9 @@ from ..inference.test_row_scores import EVERY
 
 
 @pytest.fixture
-def few_listed(monkeypatch):
+def few_listed(configure):
     """Have small tables take the place of listed states."""
-    for place in ("information.posterior_tables", "fitted_rows"):
-        monkeypatch.setattr(f"hidag.inference.{place}.MAX_STATES", 2)
+    configure("derivatives", max_states=2)
 
 
 def test_scores_of_loadings_agree_with_enumeration(few_listed) -> None:

@@ -157,11 +157,11 @@ def test_pairs_items_and_criteria_are_the_same(both):
 
 
 @pytest.mark.parametrize("kind", ["louis", "sandwich", "scores"])
-def test_standard_errors_do_not_depend_on_listing_states(kind, monkeypatch):
+def test_standard_errors_do_not_depend_on_listing_states(kind, configure):
     result = four_latents(("bernoulli", "gaussian", "poisson", "ordinal(4)", "categorical(3)") * 2)
     X, _ = drawn(result, 500, seed=3, missing=0.05)
     expected = standard_errors(result, X, kind=kind)
-    monkeypatch.setattr("hidag.fitting.information.posterior_tables.MAX_STATES", 2)
+    configure("derivatives", max_states=2)
     assert isinstance(state_tables(result), TreeTables)
     found = standard_errors(result, X, kind=kind)
     for ours, theirs in ((found.table, expected.table), (found.patterns, expected.patterns)):
@@ -178,11 +178,11 @@ def test_standard_errors_do_not_depend_on_listing_states(kind, monkeypatch):
     assert found.distance == pytest.approx(expected.distance, rel=1e-4)
 
 
-def test_fit_statistics_without_listed_states_lack_m2_only(monkeypatch):
+def test_fit_statistics_without_listed_states_lack_m2_only(configure):
     result = four_latents(("bernoulli",) * 10)
     X, _ = drawn(result, 400, seed=4)
     expected = fit_statistics(result, X, n_tables=2)
-    monkeypatch.setattr("hidag.fitting.information.posterior_tables.MAX_STATES", 2)
+    configure("derivatives", max_states=2)
     found = fit_statistics(result, X, n_tables=2)
     assert found.absolute is None
     assert found.notes[0].code == "m2-too-many-states"
@@ -192,18 +192,18 @@ def test_fit_statistics_without_listed_states_lack_m2_only(monkeypatch):
     assert len(found.items) == len(expected.items)
 
 
-def test_prerequisites_among_many_states_leave_no_tables(monkeypatch):
+def test_prerequisites_among_many_states_leave_no_tables(configure):
     result = four_latents(("bernoulli",) * 10)
     knowledge = {"knowledge": {"hierarchy": [["Z1", "Z3"]]}}
     result = replace(result, settings={**result.settings, **knowledge})
-    monkeypatch.setattr("hidag.fitting.information.posterior_tables.MAX_STATES", 2)
+    configure("derivatives", max_states=2)
     assert state_tables(result) is None
 
 
 @pytest.mark.parametrize("most_states", [2, 1 << 13])
-def test_a_latent_without_items_does_not_change_other_statistics(most_states, monkeypatch):
+def test_a_latent_without_items_does_not_change_other_statistics(most_states, configure):
     # The last latent has neither items nor a graph: nothing is known of it, and of others all.
-    monkeypatch.setattr("hidag.fitting.information.posterior_tables.MAX_STATES", most_states)
+    configure("derivatives", max_states=most_states)
     space = StateSpace((2, 2, 2))
     law = NetworkLaw(
         space,
