@@ -42,9 +42,7 @@ class EStepConfig:
     min_states_for_blocks: int = 32
     # Cost of an exponential in multiplications, to choose the split into blocks.
     exponential_cost: int = 4
-    min_complete_rows: int = (
-        500  # Separating fewer from the incomplete rows costs more than it saves.
-    )
+    min_complete_rows: int = 500  # Separating fewer from incomplete rows costs more than it saves.
     # Stored block densities of an E-step with fixed item parameters: at most 32 MB.
     max_stored_densities: int = 1 << 22
 
@@ -191,8 +189,7 @@ class NetworkEMConfig:
     law_mass: float = 1.0  # Prior mass in rows of each conditional table: no zero probabilities.
     # SAEM converges when coefficients drift by fewer units of scale / sqrt(N).
     max_drift: float = 4.0
-    # EM converges when the remaining gain in log-likelihood is below this: half a standard error in
-    # all parameters together.
+    # EM converges when log-likelihood can gain less: half a standard error in all parameters.
     remaining_gain: float = 0.1
     # EM iterations, and cells of a row's tables visited per loading: as much work as SAEM before.
     max_iter: int = 60
@@ -209,17 +206,15 @@ class NetworkEMConfig:
     # Rows that are sampled at once, and rows whose residuals are held at once.
     sampled_block_rows: int = 65536
     residual_block_rows: int = 4096
-    # Up to this many joint states the dispersion test sums over states: one draw is nearly as
-    # informative and faster.
+    # With more joint states the dispersion test uses one draw: faster, and nearly as informative.
     max_summed_states: int = 256
     dispersion_block_rows: int = 8192
     # Support selection: candidates per item besides its loadings, smallest screening |z|, and
     # largest number of latents, because an item's table has an entry for each of their states.
     max_candidates: int = 8
     min_screening_z: float = 2.0
-    # Safeguard: explained share of a latent's variance that divides |z|.
-    min_explained_share: float = 1e-3
     max_item_latents: int = 10
+    min_explained_share: float = 1e-3  # Safeguard: explained share of a latent that divides |z|.
     # Largest starting value of a selected coefficient, in units of its item's scale.
     max_step: float = 4.0
     # Safeguard: eigenvalues of the information are raised to this share of the largest, because it
@@ -538,16 +533,14 @@ class ExploratoryConfig:
 class StructuralEMConfig:
     """``hidag.strategy.structural_em`` (benchmarks/constants.py structural_em)."""
 
-    # A state with a smaller expected count is not a parameter of a saturated law.
-    occupied: float = 0.5
+    occupied: float = 0.5  # States with a smaller expected count are no parameters of the law.
     max_rounds: int = 4  # Times that the graph is learned and the model fitted again under it.
     # Unconstrained updates of the law before the graph is learned from it.
     unconstrained_updates: int = 4
     # EM steps of the law without an edge, and the gain of a step at which they end.
     edge_steps: int = 20
     edge_tolerance: float = 0.1
-    # Largest number of parents during estimation: tables have 2^parents rows.
-    max_parents: int = 6
+    max_parents: int = 6  # Parents of a latent during estimation: tables have 2^parents rows.
 
     @property
     def unconstrained_steps(self) -> int:
@@ -610,8 +603,7 @@ class RecombinationConfig:
     """Converged candidates and their recombination (benchmarks/constants.py recombination)."""
 
     most_ends: int = 4  # Largest number of candidates that are run to convergence.
-    # Two candidates are the same optimum if all matched latents' loadings have at least this
-    # cosine.
+    # Two candidates are the same optimum if matched latents' loadings have at least this cosine.
     same_optimum_cosine: float = 0.97
     ends_tolerance: float = 3.0  # Tolerance of these runs, as a multiple of the final one.
     rounds_to_end: int = 2  # Rounds of structural EM in these runs.
