@@ -5,13 +5,14 @@
     python benchmarks/constants.py --tables weak,paper --replicates 10 --jobs 4 \\
         --variant "no moves: basin_hopping.most_moves=0, split_moves.most_splits=0"
 
-Each numeric constant of the stages (`hidag.config`) is halved and doubled; for a share of one half
-or more it is the distance from 1. Values of a tuple are separated by "/". A variant changes several
+Each numeric constant of the stages (`hidag.config`) is halved and doubled; for a share above one
+half it is the distance from 1. Values of a tuple are separated by "/". A variant changes several
 constants together, for instance to remove moves of the search. Prints, relative to the default: the
 mean change of log-likelihood and of the criterion (it less half of BIC's cost of the parameters);
 how many tables end more than 0.5 units of the criterion lower and higher; mean changes of SHD (Q
 and latent graph together) and of wrong entries of Q; the ratio of CPU seconds. A line ends in
-"same" if all estimates are identical, so that the constant affects at most the cost.
+"same" if all estimates are identical, so that the constant affects at most the cost; the ratios of
+such lines also show how much CPU seconds vary by chance.
 
 Tables (--tables, default "quick"): "weak", the paper's text design with Bernoulli items; "paper",
 cells of its research code; "given", a given Q with main effects, DINA and G-DINA; "levels", three
@@ -178,7 +179,7 @@ def alternatives(value: Any) -> list[Any]:
         return [v for v in (max(1, round(value / 2)), 2 * value) if v != value]
     if not isinstance(value, float):
         return []
-    if 0.5 <= value < 1.0:
+    if 0.5 < value < 1.0:
         return [1.0 - (1.0 - value) / 2.0, 1.0 - (1.0 - value) * 2.0]
     return [value / 2.0, value * 2.0]
 
