@@ -174,6 +174,11 @@ def average_effects(
         intervals include the uncertainty of the graph.
     level : float
     limit : int, largest number of sets of parents for each cause
+
+    Returns
+    -------
+    AverageEffects
+        Bounds of the effects, shape (causes, effects), and intervals with replicates.
     """
     fitted = as_result(result)
     check_level(level)

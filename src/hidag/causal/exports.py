@@ -166,6 +166,11 @@ def to_bif(result: FitResult | DCRL, *, items: bool = False) -> str:
     Names are reduced to letters, digits, points, - and _, and made unique when case is ignored.
     Comments list the renamed variables, items left out because their table is too large, and say
     whether the tables are not those of the fitted law.
+
+    Parameters
+    ----------
+    result : FitResult or DCRL
+    items : bool, whether to export the items with the latents
     """
     fitted = as_result(result)
     nodes, note = _prepare_export(fitted, items)
@@ -200,7 +205,10 @@ def _numbers(row: Array) -> str:
 
 
 def to_gml(result: FitResult | DCRL, *, items: bool = False) -> str:
-    """Return GML whose nodes have their states and, as JSON, parents and conditional tables."""
+    """Return GML whose nodes have their states and, as JSON, parents and conditional tables.
+
+    ``result`` and ``items`` are as in `to_bif`.
+    """
     fitted = as_result(result)
     nodes, note = _prepare_export(fitted, items)
     graph = nx.DiGraph()
@@ -221,7 +229,8 @@ def to_gml(result: FitResult | DCRL, *, items: bool = False) -> str:
 def to_dot(result: FitResult | DCRL, *, items: bool = False) -> str:
     """Return Graphviz text of the fitted graph, with conditional tables in the nodes' tooltips.
 
-    Undirected edges have no arrow head; the tables are over one member.
+    Undirected edges have no arrow head; the tables are over one member of the equivalence class.
+    ``result`` and ``items`` are as in `to_bif`.
     """
     fitted = as_result(result)
     nodes, note = _prepare_export(fitted, items)
@@ -261,7 +270,8 @@ def to_dowhy(result: FitResult | DCRL, *, items: bool = True) -> str:
     """Return GML text of one DAG for dowhy's ``CausalModel(graph=...)``.
 
     Pass the latents to dowhy as columns of the data (posterior means or sampled states). GML,
-    because dowhy reads it without further packages and keeps all names.
+    because dowhy reads it without further packages and keeps all names. ``result`` and ``items``
+    are as in `to_bif`.
     """
     fitted = as_result(result)
     names = list(fitted.latent_names)

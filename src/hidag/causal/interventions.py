@@ -152,7 +152,14 @@ def _row(kind: str, name: str, what: str, before: float, low: float, high: float
 
 
 class InterventionModel:
-    """A fit with a causal graph, prepared for many queries; ``limit`` bounds sets of parents."""
+    """A fit with a causal graph, prepared for many queries.
+
+    Parameters
+    ----------
+    result : FitResult
+    graph : CPDAG or DAG, optional, over the latents; the fitted graph by default
+    limit : int, largest number of sets of parents of the targets
+    """
 
     def __init__(
         self, result: FitResult, *, graph: CPDAG | DAG | None = None, limit: int = MAX_PARENT_SETS
@@ -196,7 +203,7 @@ class InterventionModel:
     def after(
         self, dag: DAG, do: Mapping[int, int], likelihoods: Sequence[Factor] = ()
     ) -> ConditionedLaw:
-        """Return the law after an intervention if the DAG is the causal one."""
+        """Return the law after ``do``, given ``likelihoods`` of latents, if ``dag`` is causal."""
         return condition_after_intervention(self._law_over(dag), do, likelihoods)
 
     def find_unidentified(
@@ -207,8 +214,9 @@ class InterventionModel:
         Setting a skill to 1 in the whole population also sets it in people without its
         prerequisites, of whom none was observed (a violation of positivity). The data do not
         identify their latents and items, except latents that do not descend from the intervention
-        and items whose coefficients are determined by states that do occur. The share of these
-        people comes first.
+        (in ``dag``) and items whose coefficients are determined by states that do occur. Values
+        ``given`` restrict the people that count. The share of people without their prerequisites
+        comes first.
         """
         levels, ruled_out = self.result.law.space.levels, self.result.ruled_out
         latents, outcomes = (np.zeros(n, dtype=bool) for n in (len(levels), len(self.outcomes)))
@@ -240,7 +248,7 @@ class InterventionModel:
         return share, latents, outcomes
 
     def parse_do(self, do: Mapping[Any, Any]) -> dict[int, int]:
-        """Return an intervention by the indices of the latents."""
+        """Return the intervention ``do`` by the indices of the latents."""
         names = self.result.latent_names
         out: dict[int, int] = {}
         _check_mapping(do, "do")
@@ -285,7 +293,7 @@ class InterventionModel:
     def query(
         self, do: Mapping[Any, Any] | None = None, given: Mapping[Any, Any] | None = None
     ) -> WhatIfResult:
-        """Return predictions as :func:`what_if` does."""
+        """Return predictions for ``do`` and ``given`` as :func:`what_if` does."""
         given = {} if given is None else given
         targets, evidence = self.parse_do({} if do is None else do), self.parse_given(given)
         names, levels = self.result.latent_names, self.result.law.space.levels
@@ -353,6 +361,11 @@ def what_if(
         Observed after the intervention, if there is one.
     graph : CPDAG or DAG, optional, causal graph; the fitted one by default
     limit : int, largest number of sets of parents
+
+    Returns
+    -------
+    WhatIfResult
+        Probabilities of the latents' levels and means of the items, without and with the query.
     """
     return InterventionModel(as_result(result), graph=graph, limit=limit).query(do, given)
 

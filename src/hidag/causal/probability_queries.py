@@ -191,7 +191,10 @@ def condition_after_intervention(
 
 
 def edge_strengths(result: FitResult | DCRL) -> dict[tuple[str, str], float]:
-    """Return the absolute correlation of the levels of each pair of adjacent latents."""
+    """Return the absolute correlation of the levels of each pair of adjacent latents.
+
+    The keys are pairs of names; ``result`` is a FitResult or a fitted DCRL.
+    """
     fitted = as_result(result)
     law = condition_law(fitted.law)
     names = fitted.latent_names

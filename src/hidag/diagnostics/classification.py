@@ -271,7 +271,7 @@ class Classification:
         return Table.of(("profile", "n_rows", "share"), rows)
 
     def common_profiles(self, max_shown: int) -> tuple[str, Table]:
-        """Return the most common profiles with a caption; single rows only if all are shown."""
+        """Return up to ``max_shown`` profiles and a caption; single rows only if all are shown."""
         shares = self.shares()
         n_rows = int((self.n_answers > 0).sum())
         shown = shares.rows[:max_shown]
@@ -287,7 +287,10 @@ class Classification:
         return caption, Table(shares.columns, shown)
 
     def summary(self, max_shown: int = 10, *, style: Style = PYTHON_STYLE) -> str:
-        """Return the quality of the classification and the most common profiles as text."""
+        """Return the quality of the classification and the common profiles as text.
+
+        There are at most ``max_shown`` profiles; notes name settings in the given ``style``.
+        """
         caption, common = self.common_profiles(max_shown)
         n_rows, n_latents = plural(len(self.ids), "row"), plural(len(self.latent_names), "latent")
         lines = [f"{n_rows} classified on {n_latents}", *self.quality.lines(), "", caption]
@@ -316,6 +319,11 @@ def classify(
     result : FitResult or DCRL
     X : array or frame
     ids : sequence of length N, optional, names of the rows; numbers from 1 by default
+
+    Returns
+    -------
+    Classification
+        Posteriors and most probable levels of the N rows, accuracy and consistency by latent.
     """
     fitted = as_result(result)
     values = fitted.rows(X)

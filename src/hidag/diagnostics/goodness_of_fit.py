@@ -239,7 +239,10 @@ class FitStatistics:
     n_effective: float
 
     def summary(self, max_shown: int = 8, *, style: Style = PYTHON_STYLE) -> str:
-        """Return the statistics as text, the worst pairs, items and checks first."""
+        """Return the statistics as text, with the ``max_shown`` worst pairs, items and checks.
+
+        Notes name settings in the given ``style``, by default that of Python.
+        """
         lines = []
         if self.criteria is not None:
             c = self.criteria
@@ -263,7 +266,7 @@ class FitStatistics:
         return "\n".join(lines)
 
     def to_dict(self, *, style: Style = PYTHON_STYLE) -> dict[str, Any]:
-        """Return everything as plain values."""
+        """Return everything as plain values; the notes name settings in the given ``style``."""
         return {
             "n_rows": self.n_rows,
             "n_effective": self.n_effective,
@@ -348,6 +351,11 @@ def fit_statistics(
     n_tables : int
         Tables drawn for the predictive checks.
     random_state : int, RandomState or None
+
+    Returns
+    -------
+    FitStatistics
+        M2 with RMSEA2 and SRMSR, fit of items and pairs of items, predictive checks.
     """
     fitted = as_result(result)
     values, weights = weighted_sample(observable_values(fitted, X), sample_weight)

@@ -66,7 +66,7 @@ class PersonFit:
     n_reference: int
 
     def summary(self, max_shown: int = 10) -> str:
-        """Return the rows that fit worst as text."""
+        """Return the ``max_shown`` rows that fit worst as text."""
         known = [row for row in self.table.rows if not np.isnan(row[1])]
         worst = Table(self.table.columns, tuple(sorted(known, key=lambda row: row[1])))
         share = float(np.mean([row[2] < 0.05 for row in known])) if known else float("nan")
@@ -102,6 +102,11 @@ def person_fit(
         two answers, or more rows: every row is compared with at least 4,000 that have the same
         missing cells or, with many patterns of missing cells, the most similar ones.
     random_state : int, RandomState or None
+
+    Returns
+    -------
+    PersonFit
+        A table with a row for each of the N rows: lz, its p-value and the number of answers.
     """
     fitted = as_result(result)
     values = observable_values(fitted, X)

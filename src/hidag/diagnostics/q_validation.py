@@ -114,7 +114,7 @@ class QValidation:
         return Message("untested-entries", text, {"entries": number, "names": names})
 
     def summary(self, max_shown: int = 30) -> str:
-        """Return the suggested changes and the Q-matrices side by side as text."""
+        """Return up to ``max_shown`` suggested changes and the Q-matrices side by side as text."""
         n_changed = int((self.provisional != self.suggested).sum())
         lines = [
             f"provisional Q on {self.describe_rows()}: log-likelihood {self.log_likelihood:,.2f}; "
@@ -196,6 +196,11 @@ def validate_q(
     max_changes : int
     random_state : int, RandomState or None
         Seed of the resampling and of additional fits.
+
+    Returns
+    -------
+    QValidation
+        The tests of all entries, the suggested Q and the steps that lead to it.
     """
     for name, number in (("n_resamples", n_resamples), ("max_changes", max_changes)):
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:

@@ -214,7 +214,7 @@ def antichain_items(n: int) -> int:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Rows of Q that satisfy the block condition."""
+    """Rows of Q that satisfy the block condition: the ``first``, ``second`` and ``third`` block."""
 
     # items of each latent in Q1 and Q2, ``m_k`` each
     first: tuple[tuple[int, ...], ...]

@@ -99,18 +99,27 @@ MOST_LISTED_STATES = 1 << 13
 class Certificate:
     """Identifiability of a Q-matrix or a fit.
 
-    ``strict`` is True if the distribution of the data determines every admissible parameter, up to
-    the order of the latents; False if every theorem that could apply has a condition that fails;
-    None if it depends on arguments that were not given (coefficients, families). ``generic`` is the
-    same for all parameters except a set of measure zero. Strict implies generic.
+    Attributes
+    ----------
+    strict : bool or None
+        True if the distribution of the data determines every admissible parameter, up to the order
+        of the latents; False if every theorem that could apply has a condition that fails; None if
+        it depends on arguments that were not given (coefficients, families).
+    generic : bool or None
+        The same for all parameters except a set of measure zero. Strict implies generic.
+    findings : tuple of Finding, one for each condition
+    blocks : Blocks or None, rows of Q that satisfy the block condition
+    additions : tuple of tuple of str, new items for a generic guarantee, by their latents
+    fewest : bool, whether no smaller number of new items suffices
+    design : MeasurementDesign, what the certificate is about
     """
 
     strict: bool | None
     generic: bool | None
-    findings: tuple[Finding, ...]  # one per condition
-    blocks: Blocks | None  # rows of Q that satisfy the block condition
-    additions: tuple[tuple[str, ...], ...]  # new items for a generic guarantee, by their latents
-    fewest: bool  # whether no smaller number of new items suffices
+    findings: tuple[Finding, ...]
+    blocks: Blocks | None
+    additions: tuple[tuple[str, ...], ...]
+    fewest: bool
     design: MeasurementDesign
 
     def finding(self, name: str) -> Finding:
@@ -118,10 +127,10 @@ class Certificate:
         return next(found for found in self.findings if found.name == name)
 
     def reasons(self, claim: Literal["generic", "strict"] = "generic") -> tuple[Finding, ...]:
-        """Return the findings that prevent a guarantee: those that fail, else undecided ones.
+        """Return the findings that prevent a ``claim``: those that fail, else undecided ones.
 
-        Undecided assumptions that are taken to hold, and conditions of the other guarantee, are
-        left out. Empty if the guarantee is given.
+        Undecided assumptions that are taken to hold, and conditions of the other claim, are left
+        out. Empty if the claim is guaranteed.
         """
         if self.generic if claim == "generic" else self.strict:
             return ()
@@ -409,6 +418,10 @@ def certify_fit(
         Whether to compute the rank of the information, which needs the families.
     random_state : int
         Seed of the responses from which the rank is computed if they cannot be listed.
+
+    Returns
+    -------
+    Certificate
     """
     design = read_design(q_matrix, effects=effects, levels=levels, families=families)
     if not isinstance(items, FittedItems):

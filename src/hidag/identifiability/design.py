@@ -215,16 +215,29 @@ def _read_families(
 
 @dataclass(frozen=True)
 class Finding:
-    """The status of one condition of the paper."""
+    """The status of one condition of the paper.
 
-    name: str  # such as "blocks"; unique within a certificate
-    source: str  # theorem or assumption that states it
-    status: Status  # "undecided": the arguments given do not decide it
-    sentence: str  # explanation without a full stop
-    witness: Mapping[str, Any] = field(default_factory=dict)  # items and latents that prove it
-    advice: str = ""  # recommended change; empty if none is needed
-    required: bool = True  # whether a theorem that applies to the design requires it
-    provably_bad: bool = False  # failure proves that other parameters give the same distribution
+    Attributes
+    ----------
+    name : str, such as "blocks"; unique within a certificate
+    source : str, theorem or assumption that states it
+    status : {"holds", "fails", "undecided"}
+        "undecided" if it depends on arguments that were not given.
+    sentence : str, explanation without a full stop
+    witness : mapping, items and latents that prove it
+    advice : str, recommended change; empty if none is needed
+    required : bool, whether a theorem that applies to the design requires it
+    provably_bad : bool, whether failure proves that other parameters give the same distribution
+    """
+
+    name: str
+    source: str
+    status: Status
+    sentence: str
+    witness: Mapping[str, Any] = field(default_factory=dict)
+    advice: str = ""
+    required: bool = True
+    provably_bad: bool = False
 
     @property
     def holds(self) -> bool | None:

@@ -57,7 +57,11 @@ class ResponseModel:
         dispersion: Array | None = None,
         cutpoints: Array | None = None,
     ) -> ResponseModel:
-        """Return the model; dispersions are 1 (or 0.5) and cutpoints equally spaced by default."""
+        """Return the model of joint states with these ``probabilities`` and predictors ``eta``.
+
+        One of the ``families`` for each item; ``dispersion`` is 1 (or 0.5), shape (J,), and
+        ``cutpoints`` are equally spaced, shape (J, C), by default.
+        """
         auxiliary = []
         for j, name in enumerate(families):
             family = family_named(name)
@@ -73,7 +77,7 @@ class ResponseModel:
         return cls(predictors, law, tuple(families), tuple(auxiliary))
 
     def log_joint(self, rows: Array) -> Array:
-        """Return the log joint probability of each row and each state, shape (n, S)."""
+        """Return the log joint probability of each of the ``rows`` and each state, shape (n, S)."""
         with np.errstate(divide="ignore"):
             total = np.log(self.probabilities)[None, :]
         for j, name in enumerate(self.families):
@@ -82,7 +86,7 @@ class ResponseModel:
         return np.asarray(total)
 
     def sample(self, n_draws: int, random_state: int) -> Array:
-        """Return sampled responses, shape (n_draws, J)."""
+        """Return sampled responses, shape (n_draws, J); ``random_state`` is the seed."""
         rng = np.random.default_rng(random_state)
         law = self.probabilities / self.probabilities.sum()
         states = rng.choice(self.eta.shape[1], size=n_draws, p=law)
@@ -93,7 +97,10 @@ class ResponseModel:
         return np.column_stack(drawn)
 
     def response_patterns(self, n_draws: int, random_state: int) -> tuple[Array, Array, bool]:
-        """Return responses, shape (n, J), their weights, and whether all patterns are listed."""
+        """Return responses, shape (n, J), their weights, and whether all patterns are listed.
+
+        Where they are too many, ``n_draws`` are sampled with the seed ``random_state``.
+        """
         n_items = len(self.eta)
         binary = all(family_named(name).is_binary for name in self.families)
         if binary and 2**n_items <= MAX_LISTED_PATTERNS:
@@ -105,8 +112,9 @@ class ResponseModel:
         """Return the derivative of each row's log probability by each parameter, shape (n, P).
 
         Parameters are the items' coefficients, each item's followed by its dispersion or cutpoints,
-        then the log ratios of the states' probabilities to the largest. Missing responses are NaN;
-        ``designs`` are the features that each item's coefficients multiply, shape (S, P_j).
+        then the log ratios of the states' probabilities to the largest. Missing responses in
+        ``rows`` are NaN; ``designs`` are the features that each item's coefficients multiply, shape
+        (S, P_j).
         """
         joint = self.log_joint(rows)
         posterior = np.exp(joint - joint.max(axis=1, keepdims=True))
@@ -132,7 +140,10 @@ class ResponseModel:
         feature_names: Sequence[Sequence[str]],
         state_names: Sequence[str],
     ) -> list[str]:
-        """Return the names of the parameters, in the order of :meth:`scores`."""
+        """Return the names of the parameters, in the order of :meth:`scores`.
+
+        They combine ``item_names`` with the ``feature_names`` of each item, and ``state_names``.
+        """
         out = []
         for item, features, name in zip(item_names, feature_names, self.families, strict=True):
             out += [f"b[{item}, {feature}]" for feature in features]
@@ -192,7 +203,7 @@ class FlatDirection:
 
 @dataclass(frozen=True)
 class InformationRank:
-    """Rank of the information matrix."""
+    """``rank`` of the information matrix of ``n_parameters``."""
 
     n_parameters: int
     rank: int
@@ -218,8 +229,15 @@ def information_rank(
 ) -> InformationRank:
     """Return the rank of the information about coefficients, dispersions and latent distribution.
 
-    ``designs`` and ``parameter_names`` are as in :meth:`ResponseModel.scores` and
-    :meth:`ResponseModel.parameter_names`. A SettingError is raised if the score is too large.
+    A SettingError is raised if the score is too large.
+
+    Parameters
+    ----------
+    model : ResponseModel
+    designs : sequence of ndarray, shape (S, P_j)
+        Features of each item, as in :meth:`ResponseModel.scores`.
+    parameter_names : sequence of str, as :meth:`ResponseModel.parameter_names` returns them
+    random_state : int, seed of the responses, if they cannot be listed
     """
     n, n_states = len(parameter_names), model.eta.shape[1]
     rows, weights, exact = model.response_patterns(

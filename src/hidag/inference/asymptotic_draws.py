@@ -133,6 +133,17 @@ def draw_asymptotic(
     a part of the model is not identified, draws do not vary there, effects that depend on it get no
     interval, and a warning is issued.
 
+    Parameters
+    ----------
+    result : FitResult or DCRL
+    n_draws : int
+    random_state : int
+
+    Returns
+    -------
+    AsymptoticDraws
+        An iterable of ``n_draws`` fits, to be passed as ``replicates``.
+
     Raises
     ------
     SettingError

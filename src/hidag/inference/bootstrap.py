@@ -141,7 +141,7 @@ def _check_signature(file: Path, expected: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class BootstrapProgress:
-    """The progress of a bootstrap; finished resamples include those of earlier runs."""
+    """The progress of a bootstrap: ``n_done`` of ``n_resamples``, with those of earlier runs."""
 
     n_done: int
     n_resamples: int
@@ -191,6 +191,11 @@ def bootstrap(  # noqa: PLR0913
         Called with a `BootstrapProgress` at the start and after each resample.
     folder : path, optional
         Where to store finished resamples. The same call resumes with those stored there.
+
+    Returns
+    -------
+    BootstrapResult
+        The refits, and tables of intervals and of the support of edges and of Q.
     """
     count = checked_count("n_resamples", n_resamples)
     for name, value, choices in (("kind", kind, KINDS), ("start", start, STARTS)):

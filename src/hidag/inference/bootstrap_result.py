@@ -104,7 +104,7 @@ class BootstrapResult:
 
     @classmethod
     def of(cls, task: BootstrapTask, found: list[Refit | str]) -> BootstrapResult:
-        """Return the result of finished resamples."""
+        """Return the result of the resamples ``found`` for a ``task``."""
         refits = [one for one in found if isinstance(one, Refit)]
         failures = tuple(one for one in found if isinstance(one, str))
         if not refits:
@@ -230,7 +230,7 @@ class BootstrapResult:
         ]  # fmt: skip
 
     def coefficient_table(self, level: float = LEVEL) -> list[Row]:
-        """Return coefficients with intervals, which are NaN if only a sum is identified."""
+        """Return coefficients with intervals of a ``level``; NaN if only a sum is identified."""
         every = np.concatenate([self.intercept[:, :, None], self.loadings], axis=2)
         first = np.hstack([self.fitted.intercept[:, None], self.fitted.loadings])
         lows, highs = percentile_interval(every, level)
@@ -247,7 +247,7 @@ class BootstrapResult:
         ]  # fmt: skip
 
     def law_table(self, level: float = LEVEL) -> list[Row]:
-        """Return the probability of each level of each latent, with intervals."""
+        """Return the probabilities of the latents' levels, with intervals of a ``level``."""
         lows, highs = percentile_interval(self.margins, level)
         return [
             {"latent": name, "level": u, "fit": float(self.fitted.margins[k, u]),
@@ -311,7 +311,7 @@ class BootstrapResult:
     __str__ = summary
 
     def save(self, path: str | Path) -> Path:
-        """Write the result to one file (a zip of arrays with a JSON header) and return its path."""
+        """Write the result to one file, ``path`` (a zip of arrays and a JSON header); return it."""
         header: dict[str, Any] = {}
         arrays = {f"{_OF_FIT}{name}": array for name, array in self.fitted.arrays().items()}
         for name, value in vars(self).items():
@@ -324,7 +324,7 @@ class BootstrapResult:
 
     @classmethod
     def load(cls, path: str | Path) -> BootstrapResult:
-        """Return the result that :meth:`save` wrote."""
+        """Return the result that :meth:`save` wrote to ``path``."""
         header, arrays = read_archive(Path(path), holds=_HOLDS)
         known = {field.name for field in fields(cls)}
         stored = ((name, value) for name, value in header.items() if name in known)

@@ -266,6 +266,11 @@ def standard_errors(
         a row of weight 2 is one row that represents two: twice the weights change nothing.
     level : float
         Of the intervals.
+
+    Returns
+    -------
+    StandardErrors
+        Estimates, standard errors and intervals of P parameters; ``to_rows`` lists them.
     """
     if kind not in KINDS:
         raise invalid_setting("kind", Choices(tuple(KINDS)), kind)

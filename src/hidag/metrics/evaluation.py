@@ -60,6 +60,11 @@ def evaluate_graph(estimated: Any, true: Any) -> GraphComparison:
     ----------
     estimated, true : CPDAG, DAG or array, shape (K, K)
         A DAG is replaced by its CPDAG, the part that data can identify.
+
+    Returns
+    -------
+    GraphComparison
+        Structural Hamming distance and counts of missed, additional and reversed edges.
     """
     a, b = cpdag_adjacency(estimated), cpdag_adjacency(true)
     if a.shape != b.shape:
@@ -189,6 +194,11 @@ def evaluate(estimate: object, truth: object) -> Evaluation:
         required.
     truth : object
         With ``q_matrix``, ``intercept``, ``loadings``, ``law`` and ``cpdag``, or :class:`Parts`.
+
+    Returns
+    -------
+    Evaluation
+        Errors of Q, graph, coefficients and latent distribution after the matching.
     """
     ours, true = Parts.of(estimate), Parts.of(truth)
     matching = match_latents(ours, true)

@@ -197,7 +197,14 @@ def cpdag_adjacency(graph: Any) -> NDArray[np.int8]:
 
 
 def relabel_law(law: LatentLaw, order: NDArray[np.int64], flips: NDArray[np.bool_]) -> LatentLaw:
-    """Return the law with latent ``order[k]`` at position k, levels reversed if ``flips[k]``."""
+    """Return the law with its latents in another order, and levels reversed where asked.
+
+    Parameters
+    ----------
+    law : LatentLaw
+    order : ndarray of int, shape (K,), position k gets latent ``order[k]``
+    flips : ndarray of bool, shape (K,), whether the levels at position k are reversed
+    """
     sizes = law.space.levels
     if isinstance(law, NetworkLaw):
         pairs = zip(order, flips, strict=True)
@@ -233,7 +240,7 @@ class Matching:
 
 
 def total_variation(law: LatentLaw | None, other: LatentLaw | None) -> float:
-    """Return the total variation distance of two latent distributions.
+    """Return the total variation distance of two latent distributions, ``law`` and ``other``.
 
     NaN if one is absent, the state spaces differ, or there are too many states to list.
     """
@@ -356,6 +363,12 @@ def relabel_result(result: FitResult, matching: Matching, names: Sequence[str]) 
 
     The model, its likelihood and its graph do not change. Raises DataError if a latent is
     unmatched, or a latent of a hierarchy would be reversed.
+
+    Parameters
+    ----------
+    result : FitResult
+    matching : Matching, from :func:`match_latents` with the fit and the truth
+    names : sequence of str, length K, names of the latents of the truth
     """
     order, flips = np.array(matching.permutation, np.int64), np.array(matching.flips, bool)
     if sorted(order.tolist()) != list(range(len(result.latent_names))):

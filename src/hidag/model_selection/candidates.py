@@ -26,19 +26,32 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A fit in the comparison."""
+    """A fit in the comparison of numbers of latents.
+
+    Attributes
+    ----------
+    n_latents : int
+    penalty_strength : float, or None if the fit estimates it
+    criteria : InformationCriteria, or None if the fit failed
+    result : FitResult, or None if the fit failed or there are no latents
+    held_out : array, shape (N,), or None
+        Log-likelihood of each row under the fit to the other folds.
+    weights : array, shape (N,), or None
+    n_idle : int, latents without items
+    reason : Message, why the fit failed, or None
+    at_common_strength, from_neighbour : bool
+        Whether the fit only serves the comparison, with the penalty strength or with initial values
+        of another number's fit.
+    """
 
     n_latents: int
-    penalty_strength: float | None  # as given; None if the fit estimates it
-    criteria: InformationCriteria | None = None  # None if the fit failed
-    result: FitResult | None = field(default=None, repr=False)  # None also without latents
-    # (N,): log-likelihood of each row under the fit to the other folds
+    penalty_strength: float | None
+    criteria: InformationCriteria | None = None
+    result: FitResult | None = field(default=None, repr=False)
     held_out: Array | None = field(default=None, repr=False)
-    weights: Array | None = field(default=None, repr=False)  # (N,)
-    n_idle: int = 0  # latents without items
-    reason: Message | None = None  # why the fit failed
-    # whether the fit only serves the comparison, with the strength or with initial values of
-    # another number's fit
+    weights: Array | None = field(default=None, repr=False)
+    n_idle: int = 0
+    reason: Message | None = None
     at_common_strength: bool = False
     from_neighbour: bool = False
 

@@ -25,12 +25,20 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Selection:
-    """The number of latents by several criteria."""
+    """The number of latents by several criteria.
 
-    latents: tuple[int, ...]  # the numbers to choose from
-    count: FactorCount  # criteria from the correlations
-    candidates: tuple[Candidate, ...]  # the fits, by number of latents
-    n_folds: int  # of the cross-validation; 0 without
+    Attributes
+    ----------
+    latents : tuple of int, the numbers to choose from
+    count : FactorCount, criteria from the correlations of the items
+    candidates : tuple of Candidate, the fits, by number of latents
+    n_folds : int, folds of the cross-validation; 0 without
+    """
+
+    latents: tuple[int, ...]
+    count: FactorCount
+    candidates: tuple[Candidate, ...]
+    n_folds: int
 
     @property
     def fitted(self) -> dict[int, Candidate]:
@@ -125,7 +133,7 @@ class Selection:
         return self.result_with(self.recommended)
 
     def result_with(self, n_latents: int) -> FitResult | None:
-        """Return the fit that `DCRL` returns for a number of latents, or None.
+        """Return the fit that `DCRL` returns for ``n_latents``, or None.
 
         Of several strengths of the penalty, the one with the smallest EBIC; or a refit from a
         neighbouring number if its BIC is smaller by more than 10, because the search failed.

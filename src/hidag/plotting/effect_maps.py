@@ -29,7 +29,7 @@ _IMAGE_SIDE = 1.55
 
 
 def size_of_effects(n_causes: int, n_latents: int) -> Size:
-    """Return a size in inches for `plot_effects`."""
+    """Return (width, height) in inches for `plot_effects`: ``n_causes`` x ``n_latents`` cells."""
     return 2.2 + min(max(0.8 * n_latents, 2.4), 9.0), 1.2 + min(max(0.5 * n_causes, 1.6), 8.0)
 
 
@@ -39,6 +39,11 @@ def plot_effects(effects: AverageEffects, ax: Axes | None = None) -> Axes:
     The colour is the effect. Where undirected edges leave a range of effects, the colour is its
     midpoint, the cell is hatched, and the range is written if space permits. A dot marks effects
     whose range, or confidence interval if there is one, excludes zero.
+
+    Parameters
+    ----------
+    effects : AverageEffects, from `hidag.average_effects`
+    ax : matplotlib Axes, optional; by default in a new figure
     """
     k = effects.n_latents
     low, high = effects.low[:, :k], effects.high[:, :k]
@@ -83,7 +88,7 @@ def plot_effects(effects: AverageEffects, ax: Axes | None = None) -> Axes:
 
 
 def size_of_images(n_rows: int, n_columns: int) -> Size:
-    """Return a size in inches for `plot_images`."""
+    """Return (width, height) in inches for ``n_rows`` x ``n_columns`` images of `plot_images`."""
     return 0.5 + _IMAGE_SIDE * n_columns, 0.35 + _IMAGE_SIDE * n_rows
 
 
@@ -94,9 +99,14 @@ def plot_images(
     row_names: Sequence[str],
     column_names: Sequence[str],
 ) -> list[Axes]:
-    """Draw images in rows and columns of an empty figure, and return their axes.
+    """Draw images in rows and columns, and return their axes, row by row.
 
-    Images are colours from 0 to 255, shape (h, w, 3), or gray values from 0 to 1, shape (h, w).
+    Parameters
+    ----------
+    figure : empty matplotlib Figure
+    rows : sequence of sequences of ndarray
+        Colours from 0 to 255, shape (h, w, 3), or gray values from 0 to 1, shape (h, w).
+    row_names, column_names : sequence of str, left of each row and above each column
     """
     figure.set_layout_engine("constrained", w_pad=0.04, h_pad=0.04, wspace=0.02, hspace=0.02)
     panels = figure.subplots(len(rows), len(column_names), squeeze=False)
@@ -115,8 +125,13 @@ def plot_effect_maps(
 ) -> list[Axes]:
     """Draw each latent's main effect on binary pixels, logistic(loading), and return the axes.
 
-    Maps have shape (K, h, w), and titles may have several lines. Mid-gray means no effect; white
-    raises the probability of a 1, black lowers it.
+    Mid-gray means no effect; white raises the probability of a 1, black lowers it.
+
+    Parameters
+    ----------
+    figure : empty matplotlib Figure
+    maps : ndarray, shape (K, h, w), probabilities, one map for each latent
+    names : sequence of str, length K, titles; may have several lines
     """
     if maps.ndim != 3 or len(maps) != len(names):
         template = "maps must have shape (K, h, w) with K={k}, got {shape}"

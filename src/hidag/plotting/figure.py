@@ -67,9 +67,12 @@ def size_of_graph(
     legend: bool = False,
     title: str | None = None,
 ) -> Size:
-    """Return the size in inches at which `plot_graph` uses the full font size.
+    """Return the (width, height) in inches at which `plot_graph` uses the full font size.
 
-    ``truth`` implies a legend; set ``legend`` if `plot_graph` is called with ``support``.
+    Parameters
+    ----------
+    graph, truth, title : as in `plot_graph`; ``truth`` implies a legend
+    legend : bool, whether there is one; True if `plot_graph` is called with ``support``
     """
     from hidag.plotting.graph import graph_layout
 
@@ -81,19 +84,30 @@ def size_of_graph(
 
 
 def size_of_q(n_items: int, n_latents: int) -> Size:
-    """Return a size in inches for `plot_q`."""
+    """Return (width, height) in inches for `plot_q` of ``n_items`` items, ``n_latents`` latents."""
     return 2.6 + min(max(0.62 * n_latents, 1.6), 9.0), 1.6 + min(max(0.22 * n_items, 1.6), 11.0)
 
 
 def on_axes(draw: Callable[[Axes], object], *, fill: bool = False) -> Callable[[Figure], object]:
-    """Return a function that calls ``draw`` with new axes of a figure."""
+    """Return a function of a figure that calls ``draw`` with new axes.
+
+    The axes ``fill`` the figure, or leave margins for ticks and labels.
+    """
     return lambda figure: draw(figure.add_axes(_WHOLE_FIGURE) if fill else figure.add_subplot())
 
 
 def render_png(
     draw: Callable[[Axes], object], size: Size, *, fill: bool = False, dots_per_inch: int = 140
 ) -> bytes:
-    """Return a figure with one axes as PNG bytes; ``fill`` is for figures without ticks."""
+    """Return a figure with one axes as PNG bytes.
+
+    Parameters
+    ----------
+    draw : function of matplotlib Axes
+    size : (float, float), width and height in inches
+    fill : bool, whether the axes fill the figure, for figures without ticks
+    dots_per_inch : int
+    """
     return render_figure(on_axes(draw, fill=fill), size, dots_per_inch=dots_per_inch)
 
 
@@ -104,9 +118,14 @@ def render_figure(
     file_format: Format = "png",
     dots_per_inch: int = 140,
 ) -> bytes:
-    """Return a figure, drawn by a function of the empty one, as bytes, reproducibly.
+    """Return a figure as bytes, the same for the same figure; pyplot is not involved.
 
-    The size is in inches; the resolution is that of PNG files and of raster images in SVG files.
+    Parameters
+    ----------
+    draw : function of an empty matplotlib Figure
+    size : (float, float), width and height in inches
+    file_format : {"png", "svg"}
+    dots_per_inch : int, resolution of PNG files and of raster images in SVG files
     """
     require_matplotlib()
     from matplotlib import rc_context

@@ -57,7 +57,7 @@ _HEAD_LENGTH, _HEAD_HALF_WIDTH, _HEAD_GAP = 9.0, 3.6, 9.0
 
 
 def support_of(refits: BootstrapResult) -> dict[tuple[str, str], float]:
-    """Return the share of bootstrap refits in which each pair of latents is adjacent."""
+    """Return the share of bootstrap ``refits`` in which each pair of latents is adjacent."""
     names, pairs = refits.latent_names, itertools.combinations(range(len(refits.latent_names)), 2)
     return {(names[i], names[j]): float(refits.adjacent[i, j]) for i, j in pairs}
 

@@ -37,12 +37,12 @@ _MAX_COLUMNS = 3
 
 
 def size_of_response(n_states: int) -> Size:
-    """Return a size in inches for `plot_item_response`."""
+    """Return (width, height) in inches for `plot_item_response` with ``n_states`` joint states."""
     return 1.6 + min(max(0.42 * n_states, 2.4), 11.0), 3.0
 
 
 def size_of_responses(n_items: int, n_profiles: int) -> Size:
-    """Return a size in inches for `plot_responses`."""
+    """Return (width, height) in inches for `plot_responses` of ``n_items`` in ``n_profiles``."""
     return 2.4 + 0.36 * max(n_profiles, 6), 1.4 + min(max(0.2 * n_items, 1.6), 10.0)
 
 
@@ -50,8 +50,13 @@ def plot_item_response(result: FitResult, item: str | int, ax: Axes | None = Non
     """Draw the expected response of an item in each joint state of its parents; return the axes.
 
     Means are drawn as points; probabilities of ordinal and nominal categories as stacked bars.
-    States that a hierarchy excludes are omitted, and the axis label gives their number. The item is
-    given by its name or index.
+    States that a hierarchy excludes are omitted, and the axis label gives their number.
+
+    Parameters
+    ----------
+    result : FitResult
+    item : str or int, name or index
+    ax : matplotlib Axes, optional
     """
     j = _item_index(result, item)
     outcomes = tabulate_outcomes(result, [j])
@@ -132,7 +137,13 @@ def plot_responses(result: FitResult, ax: Axes | None = None, *, most: int = MOS
 
     In the heat map, binary items are coloured by the probability of 1, other items by the mean
     rescaled to its range over the profiles. Nominal items have no mean and are omitted. With many
-    items, the rows are sorted by the parents of the items. There are at most ``most`` profiles.
+    items, the rows are sorted by the parents of the items.
+
+    Parameters
+    ----------
+    result : FitResult
+    ax : matplotlib Axes, optional
+    most : int, largest number of profiles (joint states of all latents)
     """
     profiles, shares = common_profiles(result, most=most)
     rows: list[tuple[tuple[int, ...], str, NDArray[np.float64]]] = []
@@ -169,7 +180,7 @@ def plot_responses(result: FitResult, ax: Axes | None = None, *, most: int = MOS
 
 @dataclass(frozen=True)
 class ItemResponse:
-    """Mean response of one item in the states of its parents."""
+    """Mean response of one ``item`` in the states of its parents."""
 
     item: str
     states: tuple[str, ...]  # labels
@@ -178,14 +189,19 @@ class ItemResponse:
 
 
 def size_of_item_responses(n_items: int) -> Size:
-    """Return a size in inches for `plot_item_responses`."""
+    """Return (width, height) in inches for `plot_item_responses` of ``n_items`` items."""
     return 9.2, 0.6 + 1.75 * -(-n_items // _MAX_COLUMNS)
 
 
 def plot_item_responses(figure: Figure, items: Sequence[ItemResponse]) -> list[Axes]:
-    """Draw each item's mean response in an empty figure, and return the axes.
+    """Draw each item's mean response in the states of its parents, and return the axes.
 
     Bars of rare states are hatched, because few observations support their means.
+
+    Parameters
+    ----------
+    figure : empty matplotlib Figure
+    items : sequence of ItemResponse
     """
     n_columns = min(len(items), _MAX_COLUMNS)
     n_rows = -(-len(items) // n_columns)

@@ -32,17 +32,23 @@ Profiles = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 def size_of_law(n_latents: int) -> Size:
-    """Return a size in inches for `plot_law`."""
+    """Return (width, height) in inches for `plot_law` of ``n_latents`` latents."""
     return 1.3 + min(max(0.5 * n_latents, 2.6), 9.0), 2.8
 
 
 def size_of_profile_shares(n_profiles: int, n_latents: int) -> Size:
-    """Return a size in inches for `plot_profile_shares`."""
+    """Return the size in inches of `plot_profile_shares` for ``n_profiles`` x ``n_latents``."""
     return 1.6 + 0.36 * max(n_profiles, 8), 2.2 + _ROW_HEIGHT * n_latents
 
 
 def plot_law(result: FitResult, ax: Axes | None = None) -> Axes:
-    """Draw the level probabilities of each latent as stacked bars, and return the axes."""
+    """Draw the level probabilities of each latent as stacked bars, and return the axes.
+
+    Parameters
+    ----------
+    result : FitResult
+    ax : matplotlib Axes, optional
+    """
     levels, names = result.law.space.levels, result.latent_names
     ax = ax or frame.new_axes(size_of_law(len(names)))
     law, n_levels = condition_law(result.law), max(levels)
@@ -104,9 +110,9 @@ def plot_profile_shares(
     states: NDArray[np.integer] | None = None,
     most: int = MOST_PROFILES,
 ) -> Axes:
-    """Draw the shares of the most common profiles as bars, above a table of their levels.
+    """Draw the shares of the most common profiles above a table of their levels; return the axes.
 
-    The axes that are returned have children for the bars and the levels.
+    The axes have children for the bars and the levels.
 
     Parameters
     ----------
@@ -165,7 +171,7 @@ def _draw_levels(
 
 
 def size_of_profiles(n_profiles: int) -> Size:
-    """Return a size in inches for `plot_profiles`."""
+    """Return (width, height) in inches for `plot_profiles` with ``n_profiles`` bars."""
     return 6.2, 0.8 + 0.34 * n_profiles
 
 
@@ -177,9 +183,15 @@ def plot_profiles(
     marked: Sequence[bool],
     mark: str,
 ) -> Axes:
-    """Draw the probability of each profile as a bar, from top to bottom, and return the axes.
+    """Draw the probability of each profile as a bar, and return the axes.
 
-    ``shares`` has shape (S,); the ``marked`` bars are dark, and ``mark`` is their legend.
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    names : sequence of str, length S, labels of the profiles, top to bottom
+    shares : ndarray, shape (S,), probabilities
+    marked : sequence of bool, length S, bars drawn in the dark colour
+    mark : str, legend of the dark bars
     """
     from matplotlib.patches import Patch
 

@@ -205,7 +205,7 @@ def _loading_label(fit: FitResult) -> str:
 
 
 def size_of_loadings(n_latents: int) -> Size:
-    """Return a size in inches for `plot_loadings`."""
+    """Return (width, height) in inches for `plot_loadings` of ``n_latents`` latents."""
     return 1.4 + min(max(1.3 * n_latents, 3.4), 11.0), 3.6
 
 
@@ -218,8 +218,15 @@ def plot_loadings(
 ) -> Axes:
     """Draw the loadings of each latent in descending order, and return the axes.
 
-    Arguments and scale are those of `plot_q`: loadings of gaussian, lognormal and censored items
-    are divided by the standard deviation of the item.
+    The scale is that of `plot_q`: loadings of gaussian, lognormal and censored items are divided by
+    the standard deviation of the item.
+
+    Parameters
+    ----------
+    result : FitResult or array, shape (J, K)
+    ax : matplotlib Axes, optional
+    latent_names, item_names : tuple of str, optional
+        Default: those of the result, or Z1, Z2, ... and X1, X2, ...
     """
     values, q, label = standardized_loadings(result)
     items, latents = _names(result, values.shape, item_names, latent_names)

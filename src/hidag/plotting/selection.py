@@ -35,8 +35,14 @@ def plot_selection(
 
     The panels are: eigenvalues with those of permuted columns (parallel analysis); factor BIC, BIC
     and EBIC as differences from their minimum; held-out log-likelihood per row as difference from
-    its maximum, with standard errors, if there was cross-validation. A vertical line marks a
-    number, by default the recommended one. The figure, if given, is empty.
+    its maximum, with standard errors, if there was cross-validation. A vertical line marks one
+    number.
+
+    Parameters
+    ----------
+    selection : Selection, from `hidag.select`
+    figure : empty matplotlib Figure, optional
+    marked : int, optional, the number to mark; the recommended one by default
     """
     if figure is None:
         frame.require_matplotlib()
@@ -118,6 +124,11 @@ def plot_trace(result: FitResult, ax: Axes | None = None) -> Axes:
 
     Exact EM evaluates its objective in every iteration. Stochastic EM does not; the largest change
     of a coefficient is drawn instead.
+
+    Parameters
+    ----------
+    result : FitResult
+    ax : matplotlib Axes, optional
     """
     ax = ax or frame.new_axes(TRACE_SIZE)
 

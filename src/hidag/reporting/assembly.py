@@ -188,7 +188,7 @@ def assemble_report(
 def add_bootstrap(
     content: ReportContent, result: FitResult, bootstrap: BootstrapResult
 ) -> ReportContent:
-    """Return the contents of a report with a bootstrap in place of standard errors."""
+    """Return ``content`` about ``result`` with a ``bootstrap`` in place of standard errors."""
     effects = bootstrap_effects(result, bootstrap)
     # Intervals of an earlier bootstrap are replaced even if this one has none.
     if effects is not None or Heading.INTERVENTIONS in content.headings:

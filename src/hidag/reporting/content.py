@@ -45,7 +45,7 @@ _KEYS = {
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a page; numbers are rounded on the page and complete in the CSV file."""
+    """A table with a ``header``; numbers are rounded on the page and complete in the CSV file."""
 
     name: str  # stem of its CSV file
     caption: str
@@ -56,7 +56,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """A section of a page: plain text with commands in backticks, then pictures and tables."""
+    """A section of a page: ``heading``, ``paragraphs``, then pictures and tables.
+
+    Paragraphs are plain text with commands in backticks.
+    """
 
     heading: str
     paragraphs: tuple[str, ...] = ()
@@ -66,7 +69,10 @@ class Section:
 
 @dataclass(frozen=True)
 class Panel:
-    """A section together with its tables and the warnings that its results justify."""
+    """A section with its ``tables`` and the warnings that its results justify.
+
+    ``heading`` and ``paragraphs`` are those of the section.
+    """
 
     heading: str
     paragraphs: tuple[str, ...]
@@ -83,7 +89,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class ReportContent:
-    """Contents of a report beyond the fit itself."""
+    """Contents of a report beyond the fit itself: its ``title``, ``sections`` and what follows."""
 
     title: str = "Latent variables and their causal graph"
     warnings: tuple[str, ...] = ()  # issued by the fit
@@ -145,7 +151,7 @@ def display_table(table: Table) -> dict[str, Any]:
 
 
 def save_content(content: ReportContent, path: Path) -> Path:
-    """Write the contents of a report as JSON and return the path."""
+    """Write the ``content`` of a report as JSON to ``path``, and return the path."""
     fields = {_KEYS.get(name, name): value for name, value in asdict(content).items()}
     stored = {"format": _FORMAT, "version": _VERSION, **without_nan(fields)}
     text = json.dumps(stored, indent=1, ensure_ascii=False, allow_nan=False)
@@ -154,7 +160,7 @@ def save_content(content: ReportContent, path: Path) -> Path:
 
 
 def load_content(path: Path) -> ReportContent:
-    """Return contents that `save_content` wrote; of a missing file, those of an empty report."""
+    """Return what `save_content` wrote to ``path``; an empty report if there is no file."""
     if not path.is_file():
         return ReportContent()
     try:

@@ -38,19 +38,19 @@ _MIN_SHARE = 5e-4
 
 
 def count_families(result: FitResult) -> list[tuple[str, int, str]]:
-    """Return (family, number of items, meaning), the most frequent family first."""
+    """Return (family, number of items, meaning) of ``result``, the most frequent family first."""
     counts = Counter(result.families).most_common()
     return [(family, count, item_type(family).description) for family, count in counts]
 
 
 def format_edges(graph: CPDAG | DAG) -> list[str]:
-    """Return each edge as 'A -> B' or 'A - B', directed edges first."""
+    """Return each edge of ``graph`` as 'A -> B' or 'A - B', directed edges first."""
     ends = [(graph.directed_edges, "->"), (graph.undirected_edges, "-")]
     return [f"{a} {mark} {b}" for edges, mark in ends for a, b in edges]
 
 
 def describe_fit(result: FitResult) -> list[str]:
-    """Return sentences on the data, the model and the algorithm of a fit."""
+    """Return sentences on the data, the model and the algorithm of the fit ``result``."""
     n_empty, reason = result.n_unanswered, result.n_latents_reason
     share = f", with {result.missing_share:.1%} of the cells missing"
     q, how = result.q_given, "given"
@@ -134,9 +134,9 @@ def describe_knowledge(result: FitResult) -> list[str]:
 def list_concerns(
     result: FitResult, issued: Iterable[Message | HidagWarning | str] = ()
 ) -> list[Message | str]:
-    """Return warnings that a reader needs before using the fit, without a full stop.
+    """Return warnings that a reader of ``result`` needs before using it, without a full stop.
 
-    Those that the fit issued are appended unless they follow from the result too.
+    Warnings that the fit ``issued`` are appended unless they follow from the result too.
     """
     derived = _derive_concerns(result)
     codes = {one.code for one in derived if isinstance(one, Message)}
@@ -233,12 +233,12 @@ def explain_missing_verdict(result: FitResult, content: ReportContent) -> str:
 
 
 def all_binary(result: FitResult) -> bool:
-    """Return whether every latent has two levels."""
+    """Return whether every latent of the fit ``result`` has two levels."""
     return max(result.terms.levels) == 2
 
 
 def describe_latents(result: FitResult) -> str:
-    """Return the number of latents and their numbers of levels."""
+    """Return the number of latents of ``result`` and their numbers of levels, as text."""
     levels = result.terms.levels
     if all_binary(result):
         return plural(len(levels), "binary latent variable")
@@ -250,7 +250,7 @@ def describe_latents(result: FitResult) -> str:
 
 
 def describe_effects(result: FitResult) -> str:
-    """Return a sentence on how the latents of an item combine."""
+    """Return a sentence on how the latents of an item combine in ``result``."""
     effects = Effects.of(result.settings.get("effects", "main"))
     if effects.main_only:
         return "The latents of an item have additive effects (main effects only)."
@@ -296,7 +296,7 @@ class Interaction:
 
 
 def list_interactions(result: FitResult) -> list[Interaction]:
-    """Return the nonzero interactions in the order of the items."""
+    """Return the nonzero interactions of the fit ``result`` in the order of the items."""
     terms = result.terms
     names = terms.names(result.latent_names)
     coefficients = result.loadings[:, terms.n_main :]
@@ -335,7 +335,7 @@ class LatentSummary:
 
 
 def summarize_latents(result: FitResult) -> list[LatentSummary]:
-    """Return the marginal distribution and the strongest items of each latent."""
+    """Return the marginal distribution and the strongest items of each latent of ``result``."""
     table = np.asarray(result.law.marginals())
     strength, q, _ = standardized_loadings(result)
     counts = result.q_matrix.sum(axis=0)

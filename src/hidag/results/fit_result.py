@@ -267,7 +267,7 @@ class FitResult:
         return self.item_families or self.parameters.families
 
     def rows(self, X: Any) -> Array:
-        """Return the fit's items in a table (frames by name, arrays by position), shape (N, J)."""
+        """Return the fit's items in ``X`` (frames by name, arrays by position), shape (N, J)."""
         return read_known_items(X, self.item_names, self.families).values
 
     def _expanded(self, X: Any) -> Array:
@@ -280,19 +280,19 @@ class FitResult:
         return upper_level_probabilities(self.parameters, self.law, rows, seed=self.seed)
 
     def posterior(self, X: Any) -> Array:
-        """Return the expected level of each latent given a row, (N, K): P(Z_k = 1) if binary."""
+        """Return the expected level of each latent given rows of ``X``, (N, K): P(1) if binary."""
         return self.terms.expected_levels(self._above_zero(X))
 
     def posterior_levels(self, X: Any) -> list[Array]:
-        """Return the probabilities of each latent's levels given each row: K arrays (N, M_k)."""
+        """Return probabilities of the latents' levels given rows of ``X``: K arrays (N, M_k)."""
         return level_probabilities(self._above_zero(X), self.terms)
 
     def classify(self, X: Any) -> NDArray[np.int64]:
-        """Return the most probable joint latent state of each row, shape (N, K)."""
+        """Return the most probable joint latent state of each row of ``X``, shape (N, K)."""
         return posterior_modes(self.parameters, self.law, self._expanded(X), seed=self.seed)
 
     def row_log_likelihood(self, X: Any) -> Array:
-        """Return the log density of each row, shape (N,)."""
+        """Return the log density of each row of ``X``, shape (N,)."""
         return row_log_densities(self.parameters, self.law, self._expanded(X))
 
     def item_means(self, states: NDArray[np.integer]) -> Array:
@@ -305,7 +305,7 @@ class FitResult:
         return self.parameters.response_means(states)
 
     def sample_items(self, states: NDArray[np.integer], rng: np.random.Generator) -> Array:
-        """Return items drawn in the given latent states, shape (n, J)."""
+        """Return items drawn by ``rng`` in the latent ``states``, (n, K), shape (n, J)."""
         return self.responses.collapse(self.parameters.sample(states, rng))
 
     def save(self, path: str | Path) -> Path:

@@ -87,6 +87,10 @@ def load(path: str | Path) -> FitResult:
     ----------
     path : str or Path
         The file, or the folder that ``hidag fit --out`` wrote.
+
+    Returns
+    -------
+    FitResult
     """
     place = Path(path)
     header, arrays = read_archive(place / FIT_FILE if place.is_dir() else place)

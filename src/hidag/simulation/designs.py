@@ -28,12 +28,12 @@ dag_from_parents = DAG.from_parents
 
 
 def chain_dag(n_latents: int) -> DAG:
-    """Return the chain Z1 -> Z2 -> ... -> ZK."""
+    """Return the chain Z1 -> Z2 -> ... -> ZK, K = ``n_latents``."""
     return tree_dag(n_latents, branching=1)
 
 
 def tree_dag(n_latents: int, branching: int = 2) -> DAG:
-    """Return the tree, filled row by row, with up to ``branching`` children per latent."""
+    """Return the tree of ``n_latents``, filled by row, with up to ``branching`` children each."""
     if n_latents < 1 or branching < 1:
         text = "a tree needs at least 1 latent and 1 branch, got n_latents={n_latents} and "
         text += "branching={branching}"
@@ -42,7 +42,10 @@ def tree_dag(n_latents: int, branching: int = 2) -> DAG:
 
 
 def random_dag(n_latents: int, average_parents: float, *, rng: Seed = None) -> DAG:
-    """Return a random DAG with ``average_parents``, at most (n_latents - 1) / 2, per latent."""
+    """Return a random DAG of ``n_latents``; ``rng`` is a seed or a Generator.
+
+    A latent has ``average_parents`` on average, at most (n_latents - 1) / 2.
+    """
     most = (n_latents - 1) / 2
     if not 0 <= average_parents <= most:
         expected = f"from 0 to {most:g} for {n_latents} latents"
@@ -108,7 +111,10 @@ def random_law(
 
 
 def banded_q(n_latents: int, bandwidth: int) -> NDArray[np.int8]:
-    """Return the paper's Q, (3K, K): a band of ``bandwidth`` 1 (Q1) or 2 (Q2) on two identities."""
+    """Return the paper's Q, (3K, K) for K = ``n_latents``: a band on two identities.
+
+    The band has a ``bandwidth`` of 1 (the paper's Q1) or 2 (Q2).
+    """
     if n_latents < 1 or bandwidth < 0:
         text = "a banded Q needs at least 1 latent and a bandwidth >= 0, got n_latents={n_latents} "
         text += "and bandwidth={bandwidth}"
@@ -127,11 +133,17 @@ def random_q(
     max_parents: int = 3,
     rng: Seed = None,
 ) -> NDArray[np.int8]:
-    """Return a random Q-matrix, shape (J, K), with a given share of pure items.
+    """Return a random Q-matrix, shape (J, K).
 
     Pure items (one latent each) come last and cycle through the latents, so that their numbers
-    differ by at most one. The other items measure 2 to ``max_parents`` latents, the first of which
-    cycles likewise.
+    differ by at most one. The first latent of the other items cycles likewise.
+
+    Parameters
+    ----------
+    n_items, n_latents : int, J and K
+    pure_share : float, share of pure items
+    max_parents : int, the other items measure 2 to ``max_parents`` latents
+    rng : int, SeedSequence, Generator or None
     """
     if n_items < n_latents:
         text = "every latent needs an item: {n_latents} latents, but only {n_items} items"
@@ -156,10 +168,16 @@ def random_q(
 def spread_slopes(
     q_matrix: ArrayLike, total: ArrayLike, *, ratio: float = 1.0, rng: Seed = None
 ) -> NDArray[np.float64]:
-    """Return loadings, shape (J, K), whose sum over the latents of an item is ``total``.
+    """Return loadings, shape (J, K), with given sums over the latents of each item.
 
-    ``ratio`` is that of successive slopes of an item: 1 makes them equal, as in the paper; with 2
-    every subset of an item's latents has a different mean. ``rng`` assigns slopes to latents.
+    Parameters
+    ----------
+    q_matrix : array of 0 and 1, shape (J, K)
+    total : array, shape (J,), sums of the loadings
+    ratio : float
+        Ratio of successive slopes of an item: 1 makes them equal, as in the paper; with 2 every
+        subset of an item's latents has a different mean.
+    rng : int, SeedSequence, Generator or None, assigns slopes to latents
     """
     q = np.asarray(q_matrix)
     if ratio <= 0:
@@ -293,7 +311,13 @@ def _model_tables(parents: Parents, rng: np.random.Generator) -> Tables:
 
 
 def design_law(model: str, *, design: Design = "text", rng: Seed = None) -> NetworkLaw:
-    """Return the latent network of one of the paper's models, by its key in ``GRAPHS``."""
+    """Return the latent network of one of the paper's models.
+
+    Parameters
+    ----------
+    model : str, "Chain-5" or another name in `design`
+    design, rng : as in :func:`hidag.design`
+    """
     if model not in GRAPHS:
         raise invalid_setting("model", Choices(tuple(GRAPHS)), model)
     if design not in COEFFICIENTS:
@@ -384,6 +408,11 @@ def design(
     levels : int or sequence of int, length K
         If any is above 2, the tables are drawn by `random_law`; the paper has binary latents only.
     rng : int, SeedSequence, Generator or None
+
+    Returns
+    -------
+    Truth
+        Q, coefficients, latent distribution and graph of the cell.
     """
     if q not in BANDWIDTHS:
         raise invalid_setting("q", Choices(tuple(BANDWIDTHS)), q)

@@ -264,7 +264,14 @@ def _check_means(
 
 @dataclass(frozen=True)
 class Simulation:
-    """Data drawn from a truth: items ``X`` (N, J), NaN if missing, and latent ``states`` (N, K)."""
+    """Data drawn from a truth.
+
+    Attributes
+    ----------
+    X : ndarray, shape (N, J), items, NaN where a cell is missing
+    states : ndarray of int, shape (N, K), levels of the latents
+    truth : Truth
+    """
 
     X: Floats
     states: NDArray[np.uint8]
@@ -284,6 +291,11 @@ def simulate(truth: Truth, n_samples: int, *, rng: Seed = None, missing: float =
     missing : float
         Probability that a cell is missing completely at random. The observed cells are the same
         as those drawn with ``missing=0``.
+
+    Returns
+    -------
+    Simulation
+        Items, shape (N, J), NaN where a cell is missing, and latent states, shape (N, K).
     """
     if n_samples < 1:
         raise invalid_setting("n_samples", "at least 1", n_samples)

@@ -140,6 +140,11 @@ def discover(
     it: scores are exact to the last bit in any order, and exact ties are broken by content. Only
     variables with the same scores without parents and with each other variable, for instance two
     columns that are equal up to the names of their levels, are ordered by column.
+
+    Returns
+    -------
+    CPDAG
+        Over K variables.
     """
     return search_graph(
         as_counts(data, weights=weights, names=names),
@@ -162,7 +167,15 @@ def search_graph(
     max_parents: int | None = None,
     cache: ScoreCache | None = None,
 ) -> SearchResult:
-    """Return what :func:`discover` does and its score; ``cache`` has scores of earlier searches."""
+    """Return the graph that :func:`discover` finds, with its score.
+
+    Parameters
+    ----------
+    data, score, equivalent_sample_size, search, knowledge, names, max_parents
+        As in :func:`discover`.
+    cache : ScoreCache, optional
+        Scores of earlier searches of the same data, which are not computed again.
+    """
     counts = as_counts(data, names=names)
     knowledge = check_knowledge(knowledge)
     if max_parents is not None and (max_parents != int(max_parents) or max_parents < 0):

@@ -43,7 +43,7 @@ class DAG(GraphFormats):
 
     @classmethod
     def from_edges(cls, names: Sequence[str], edges: Iterable[tuple[str, str]]) -> DAG:
-        """Return the graph with these names, length K, and (cause, effect) pairs of names."""
+        """Return the graph on ``names``, length K; ``edges`` are (cause, effect) pairs of names."""
         return cls(edges_to_adjacency(names, edges, ()), names)
 
     @classmethod
@@ -99,7 +99,7 @@ class CPDAG(GraphFormats):
         directed: Iterable[tuple[str, str]] = (),
         undirected: Iterable[tuple[str, str]] = (),
     ) -> CPDAG:
-        """Return the graph with these names, length K, and edges given as pairs of names."""
+        """Return the graph on K ``names`` with ``directed`` and ``undirected`` pairs of names."""
         return cls(edges_to_adjacency(names, directed, undirected), names)
 
     def is_valid(self) -> bool:
@@ -133,7 +133,7 @@ class CPDAG(GraphFormats):
         return count_members(self._mixed, completed=self.is_valid())
 
     def sample_member(self, rng: np.random.Generator) -> DAG:
-        """Return a member drawn uniformly at random."""
+        """Return a member that ``rng`` draws uniformly at random."""
         self.to_dag()
         return DAG(sample_member(self._mixed, rng, completed=self.is_valid()), self.names)
 

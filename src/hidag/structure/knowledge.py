@@ -58,7 +58,7 @@ class Knowledge:
     hierarchy: Sequence[tuple[Variable, Variable]] = field(default_factory=tuple)
 
     def constraints(self, names: Sequence[str]) -> Constraints:
-        """Return the constraint matrix, shape (K, K): bits ``FORBIDDEN`` and ``ADJACENT``."""
+        """Return constraints on ``names``, shape (K, K): bits ``FORBIDDEN`` and ``ADJACENT``."""
         n = len(names)
         out = np.zeros((n, n), dtype=np.uint8)
         for i, j in self._pairs("forbidden", names):
@@ -91,14 +91,14 @@ class Knowledge:
         return out
 
     def required_adjacency(self, names: Sequence[str]) -> Adjacency:
-        """Return required edges and steps of the hierarchy as an adjacency matrix, (K, K)."""
+        """Return required edges and steps of the hierarchy as adjacency of ``names``, (K, K)."""
         out = self._hierarchy_steps(names)
         for edge in self._pairs("required", names):
             out[edge] = 1
         return out
 
     def possible_states(self, names: Sequence[str], levels: Sequence[int]) -> NDArray[np.bool_]:
-        """Return which joint states the hierarchy allows, one axis per variable."""
+        """Return the joint states of ``names`` with these ``levels`` that the hierarchy allows."""
         out = np.ones(tuple(levels), dtype=bool)
         at = np.indices(tuple(levels))
         for before, after in self._pairs("hierarchy", names):
@@ -106,7 +106,7 @@ class Knowledge:
         return out
 
     def reindex(self, names: Sequence[str], variables: Sequence[int] | None = None) -> Knowledge:
-        """Return the knowledge about some variables; paths through others become edges."""
+        """Return the knowledge about ``variables`` of ``names``; paths via others become edges."""
         order = range(len(names)) if variables is None else variables
         place = {int(k): new for new, k in enumerate(order)}
         dropped = [k for k in range(len(names)) if k not in place]
@@ -136,7 +136,7 @@ class Knowledge:
 
     @classmethod
     def from_dict(cls, content: object) -> Knowledge:
-        """Return the knowledge of :meth:`to_dict`, for instance from a JSON file."""
+        """Return the knowledge whose :meth:`to_dict` is ``content``, such as from a JSON file."""
         if not isinstance(content, Mapping) or not set(content) <= set(PARTS):
             found = sorted(map(str, content)) if isinstance(content, Mapping) else content
             raise _invalid("knowledge", f"a dict of the lists {', '.join(PARTS)}", found)

@@ -41,7 +41,7 @@ class LocalScore(Protocol):
 
 
 def graph_score(score: LocalScore, parents: Iterable[tuple[int, ...]]) -> float:
-    """Return the score of a DAG given by its K parent sets, independent of their order."""
+    """Return the ``score`` of a DAG given by its K ``parents``, independent of their order."""
     return math.fsum(score.local(k, tuple(sorted(pa))) for k, pa in enumerate(parents))
 
 
@@ -72,7 +72,14 @@ class CountBasedScore:
 
 
 class CountScore(CountBasedScore):
-    """BDeu or BIC with compiled counting, in fixed point: exact in any order of rows or columns."""
+    """BDeu or BIC with compiled counting, in fixed point: exact in any order of rows or columns.
+
+    Parameters
+    ----------
+    counts : LatentCounts, weighted configurations of the variables
+    kind : {"bdeu", "bic"}
+    equivalent_sample_size : float, weight of the BDeu prior, in rows
+    """
 
     def __init__(
         self, counts: LatentCounts, kind: str = "bdeu", equivalent_sample_size: float = 1.0
