@@ -14,6 +14,8 @@ _IN_UNITS = frozenset(
         *("observed", "expected", "before", "after"),
     }
 )
+#: Columns of numbers between 0 and 1 that have a common scale.
+_SHARES = frozenset({"share", "RMSD"})
 _P_VALUES = frozenset({"p", "p value"})  # Columns of p-values, which may be genuinely tiny.
 #: Smaller numbers are rounding errors around zero; relative to the row for columns in units.
 _ROUNDING = 1e-12
@@ -100,6 +102,8 @@ def format_row(
             out.append(format_number(own, error=error, decimals=decimals, grouped=grouped))
         elif name in _P_VALUES:
             out.append(_format_p_value(cell, decimals))
+        elif name in _SHARES and abs(cell) >= 0.5 * 10.0**-decimals:
+            out.append(f"{cell:.{decimals}f}")
         else:
             own = _without_rounding(cell, 1.0)
             out.append(format_number(own, decimals=decimals, grouped=grouped))

@@ -16,7 +16,7 @@ def test_a_fit_prints_what_it_found_and_writes_all_files(hidag, table, tmp_path,
     out = tmp_path / "deep" / "fit"
     ran = hidag("fit", table, "--latents", 2, "--out", out, "--seed", 1, "--starts", 3)
     assert ran.exit_code == 0, ran.stderr
-    assert f"{table}: 400 rows, 8 items, 0.0% of the cells missing" in ran.stdout
+    assert f"{table}: 400 rows, 8 items, no cells missing" in ran.stdout
     assert "types (inferred)" in ran.stdout
     assert "bernoulli  8  yes/no answers (0 and 1): item0, item1, item2, ... item7" in ran.stdout
     assert "  Z1 - Z2\n" in ran.stdout

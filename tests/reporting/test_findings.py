@@ -39,7 +39,7 @@ def with_graph(result, directed, undirected):
 
 def test_edges_with_and_without_direction(result):
     assert describe_findings(result) == [
-        "Connected, direction not identified: A and B; B and C.",
+        "Directly related, direction not identified: A and B; B and C.",
         ITEMS,
     ]
     collider = with_graph(result, [("A", "C"), ("B", "C")], [])
@@ -65,14 +65,16 @@ def test_required_edges_are_not_findings(result):
     assert describe_findings(
         with_knowledge(line, hierarchy=[[0, 1]]), {("A", "B"): 1.0, ("B", "C"): 0.8}
     )[0] == (
-        "Connected, direction not identified: B and C. Required by prior knowledge, not estimated: "
-        "A causes B. B and C are connected in 80% of the bootstrap samples."
+        "Directly related, direction not identified: B and C. Required by prior knowledge, not "
+        "estimated: A causes B. B and C are connected in 80% of the bootstrap samples."
     )
 
 
 def test_directions_that_need_prior_knowledge(result):
     line = with_graph(result, [("A", "B"), ("B", "C")], [])
-    words = "Connected, with a direction that follows only together with the prior knowledge: "
+    words = (
+        "Directly related, with a direction that follows only together with the prior knowledge: "
+    )
     assert describe_findings(with_knowledge(line, tiers=[["A"], ["B", "C"]]))[0] == (
         f"{words}A causes B and B causes C."
     )
@@ -207,7 +209,7 @@ def test_excluded_pairs_are_not_called_independent(result):
     both_ways = [["A", "C"], ["C", "A"]]
     excluded = "Excluded by prior knowledge, whatever the data: A and C."
     assert describe_findings(with_knowledge(result, forbidden=both_ways))[0] == (
-        "Connected, direction not identified: A and B; B and C. " + excluded
+        "Directly related, direction not identified: A and B; B and C. " + excluded
     )
     none = with_graph(result, [], [])
     assert describe_findings(with_knowledge(none, forbidden=both_ways))[0] == (

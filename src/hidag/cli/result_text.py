@@ -39,10 +39,10 @@ def say_result(result: FitResult, values: NDArray[np.float64] | None = None) -> 
 
 def say_data(result: FitResult, table: Path) -> None:
     """Print the size of the data and how the number of latents was selected."""
-    say(
-        f"{table}: {result.n_samples:,} rows, {plural(len(result.item_names), 'item')}, "
-        f"{result.missing_share:.1%} of the cells missing"
-    )
+    share = result.missing_share
+    missing = f"{share:.1%} of the cells missing" if share else "no cells missing"
+    items = plural(len(result.item_names), "item")
+    say(f"{table}: {result.n_samples:,} rows, {items}, {missing}")
     # Many empty rows are a warning of the fit.
     if 0 < result.n_unanswered <= MANY_EMPTY_ROWS * result.n_samples:
         say(describe_empty_rows(result.n_unanswered, result.n_samples))
@@ -158,7 +158,7 @@ def say_convergence(result: FitResult) -> None:
     if len(result.starts) < 2 or result.all_starts_stopped:
         return
     stopped = len(result.starts) - result.n_finished
-    early = f" ({stopped} were stopped early)" if stopped else ""
+    early = f" ({stopped} stopped early)" if stopped else ""
     say(f"{result.n_reached} of {len(result.starts)} starts reached the best solution{early}")
 
 

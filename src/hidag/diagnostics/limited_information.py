@@ -64,7 +64,7 @@ class LimitedInformation:
         rows = describe_rows(self.n_rows, self.n_effective)
         return (
             f"M2 {self.m2:.2f} on {plural(self.degrees, 'degree')} of freedom "
-            f"(p {self.p_value:.3g}), RMSEA2 {self.rmsea:.4f} (90 % interval {low:.4f} to "
+            f"(p {self.p_value:.3g}), RMSEA2 {self.rmsea:.4f} (90% interval {low:.4f} to "
             f"{high:.4f}), SRMSR {self.srmsr:.4f}; {self.n_items} categorical items, {rows} "
             "without a missing cell"
         )

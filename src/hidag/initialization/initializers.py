@@ -419,7 +419,7 @@ def start_points(
             n_factors += 1
             found = rotated_factors(data, q_entries, space.levels, rng=rng, kept_share=share)
             assert found is not None
-            label = f"factors, {share:g} of the largest kept"
+            label = f"factors, loadings from {share:g} of the largest"
             yield _from_factors(data, space, basis, found, label + ", rotated" * (rng is not None))
 
 

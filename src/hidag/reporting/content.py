@@ -32,6 +32,8 @@ _FORMER_HEADINGS = {
     "Is Q right": Heading.Q_VALIDATION,
 }
 
+#: Headings of columns whose names are not words.
+_HEADINGS = {"n_rows": "rows", "degrees": "df", "rmsd": "RMSD"}
 #: Longer tables are collapsed, and truncated on the page; the CSV files are complete.
 OPEN_TABLE_ROWS, MAX_TABLE_ROWS = 30, 1000
 
@@ -127,8 +129,8 @@ class ReportContent:
 
 
 def column_headings(columns: Iterable[str]) -> tuple[str, ...]:
-    """Return names of columns with spaces in place of underscores."""
-    return tuple(name.replace("_", " ") for name in columns)
+    """Return the headings of columns on a page."""
+    return tuple(_HEADINGS.get(name, name.replace("_", " ")) for name in columns)
 
 
 def display_table(table: Table) -> dict[str, Any]:

@@ -138,9 +138,9 @@ def _describe_edges(edges: EdgeEvidence, result: FitResult) -> list[str]:
         out.append(f"Under the model, the data indicate that {_arrows(edges.identified)}.")
     if edges.oriented_by_knowledge:
         how = "with a direction that follows only together with the prior knowledge"
-        out.append(f"Connected, {how}: {_arrows(edges.oriented_by_knowledge)}.")
+        out.append(f"Directly related, {how}: {_arrows(edges.oriented_by_knowledge)}.")
     if edges.undirected:
-        out.append(f"Connected, direction not identified: {_pairs(edges.undirected)}.")
+        out.append(f"Directly related, direction not identified: {_pairs(edges.undirected)}.")
     if edges.required:
         out.append(f"Required by prior knowledge, not estimated: {_arrows(edges.required)}.")
         if not edges.estimated and n_latents > 2:

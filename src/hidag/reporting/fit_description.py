@@ -63,7 +63,7 @@ def describe_fit(result: FitResult) -> list[str]:
         f"{share if result.missing_share else ''}. The model has {describe_latents(result)}.",
         *([f"{describe_empty_rows(n_empty, result.n_samples)}."] if n_empty else []),
         *_describe_answer_codes(result),
-        *([f"The number of latents was selected from the data: {reason}."] if reason else []),
+        *([f"The number of latents was determined automatically: {reason}."] if reason else []),
         *(["Sample weights were used."] if result.weighted else []),
         f"The Q-matrix (which latent each item measures) was {how}.",
         describe_effects(result),

@@ -46,6 +46,12 @@ _MAX_PAIRS, _MAX_PROFILES, _MAX_ITEM_EFFECTS = 25, 20, 200
 _MIN_ACCURACY = 0.8
 #: Bootstrap shares between which an entry of Q counts as uncertain, and of edges that are listed.
 _RARE, _FREQUENT = 0.05, 0.95
+#: Explanations of columns that are not common.
+_COLUMNS = {
+    "item_fit": " RMSD is the root mean square difference of the means over latent states.",
+    "pair_fit": " Observed, expected and residual are correlations; z tests the part (tested) that "
+    "no small change of the parameters removes.",
+}
 _ITEM_PARAMETERS = ("coefficient", "dispersion", "cutpoint")
 _Q_COLUMNS = ("item", "latent", "provisional", "action", "likelihood_ratio", "price", "p_value")
 
@@ -84,7 +90,7 @@ def goodness_of_fit_panel(statistics: FitStatistics, *, judged: bool = True) -> 
         verdict = "good" if a.rmsea < GOOD_RMSEA else "fair" if a.rmsea < POOR_RMSEA else "poor"
         paragraphs.append(
             f"Limited-information fit of the {a.n_items} categorical items: RMSEA2 {a.rmsea:.4f} "
-            f"(90 % interval {a.interval[0]:.4f} to {a.interval[1]:.4f}), conventionally called "
+            f"(90% interval {a.interval[0]:.4f} to {a.interval[1]:.4f}), conventionally called "
             f"{verdict}; SRMSR {a.srmsr:.4f}; M2 {a.m2:,.1f}, df {a.degrees:,}, p {a.p_value:.3g} "
             f"({describe_rows(a.n_rows, a.n_effective)} without missing cells)."
         )
@@ -97,7 +103,7 @@ def goodness_of_fit_panel(statistics: FitStatistics, *, judged: bool = True) -> 
          statistics.checks, None),
     ):  # fmt: skip
         if len(part):
-            paragraphs.append(f"{noun}: {_count_low_p_values(part)}.")
+            paragraphs.append(f"{noun}: {_count_low_p_values(part)}.{_COLUMNS.get(name, '')}")
             tables.append(_worst_first(name, caption, part, limit))
     paragraphs += _sentences(statistics.notes)
     return Panel(
@@ -274,6 +280,8 @@ def interventions_panel(result: FitResult, effects: AverageEffects | None = None
             f"The data do not identify the direction of {plural(n_open, 'edge')}; effects that "
             "depend on it are given as the least and the most over the possible directions."
         )
+    else:
+        paragraphs.append("All directions are identified, so least and most are equal.")
     paragraphs += _describe_effect_intervals(effects, reason)
     if len(result.latent_names) > MAX_LATENTS_WITH_ITEMS:
         omitted = f"Effects on items are omitted with more than {MAX_LATENTS_WITH_ITEMS} latents"

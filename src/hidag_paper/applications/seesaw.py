@@ -316,7 +316,7 @@ def _law_table(images: SeesawImages, result: FitResult) -> Table:
                 f"{LATENTS[a]} = {m}" for a, m in zip(parents, levels, strict=True)
             )
             shares = [float(p[event].sum() / p[given].sum()) for p in (drawn, fitted)]
-            name = f"{LATENTS[k]} = 1" + (f" given {condition}" if condition else "")
+            name = f"{LATENTS[k]} = 1" + (f" | {condition}" if condition else "")
             rows.append((name, float(law.tables[k][levels][1]), *shares))
     return Table(
         "law",

@@ -78,7 +78,7 @@ def test_everything_is_written_and_can_be_read_again(report, tmp_path):
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "they were matched with the true latents afterwards" in page
     law = (tmp_path / "law.csv").read_text("utf-8")
-    assert '"Z3 = 1 given Z1 = 1, Z2 = 1",0.8,' in law
+    assert '"Z3 = 1 | Z1 = 1, Z2 = 1",0.8,' in law
 
 
 def test_relabelling_leaves_the_likelihood_as_it_is(few):
