@@ -34,7 +34,6 @@ from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.terms import MAIN_EFFECTS, Effects
 from hidag.strategy.item_terms import fixed_terms, started_in
 from hidag.strategy.labels import reverse_levels
-from hidag.strategy.moves.basin_hopping import fixed_steps
 from hidag.strategy.moves.level_moves import with_level_moves
 from hidag.strategy.problem import NetworkEstimate, SearchProblem, StageOne, StartRecord
 from hidag.strategy.structural_em import initial_structure_step, structural_em
@@ -92,7 +91,7 @@ def _under_network(problem: SearchProblem, found: StageOne) -> NetworkEstimate:
     items and with initial ones.
     """
     fine = replace(problem, schedule=_final_schedule(problem))
-    brief = replace(problem, schedule=fixed_steps(problem.schedule, CONFIG.basin_hopping.law_steps))
+    brief = replace(problem, schedule=problem.tolerating(0.0, CONFIG.basin_hopping.law_steps))
     even = problem.space.uniform()
     first = _random_start(problem, None).parameters
     laws = (found.best, *(run_em(brief, items, even) for items in (found.best.parameters, first)))

@@ -54,7 +54,10 @@ class SearchProblem(Problem):
         return len(set(self.space.levels)) > 1 and bool((self.q_entries < 0).all())
 
     def tolerating(self, factor: float, max_iter: int | None = None) -> Schedule:
-        """Return the schedule with a tolerance of so many times its own, at most ``max_iter``."""
+        """Return the schedule with ``factor`` times its tolerance and at most ``max_iter`` steps.
+
+        With the factor 0 all steps are taken.
+        """
         last = self.schedule.max_iter
         return replace(
             self.schedule,

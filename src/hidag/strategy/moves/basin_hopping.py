@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from hidag.config import CONFIG
 from hidag.em.em import Estimate, LawStep, append_run, normalise_counts, run_em
-from hidag.em.problem import Observer, Schedule
+from hidag.em.problem import Observer
 from hidag.initialization.start_points import spread_law
 from hidag.kernels.coordinate_descent import FREE
 from hidag.latent.laws import factorise_counts
@@ -100,7 +100,7 @@ def hop_from(end: Candidate, problem: SearchProblem, observer: Observer) -> Cand
 
 def restart_law(end: Candidate, problem: SearchProblem, observer: Observer) -> Candidate:
     """Return the candidate from the end's items and a uniform law."""
-    brief = fixed_steps(problem.schedule, CONFIG.basin_hopping.law_steps)
+    brief = problem.tolerating(0.0, CONFIG.basin_hopping.law_steps)
     free = run_em(
         replace(problem, schedule=brief, observer=observer),
         end.estimate.parameters,
@@ -124,7 +124,7 @@ def lift_penalty(end: Candidate, problem: SearchProblem, observer: Observer) -> 
     lifted = run_em(
         replace(
             unpenalised,
-            schedule=fixed_steps(problem.schedule, CONFIG.basin_hopping.unpenalised_steps),
+            schedule=problem.tolerating(0.0, CONFIG.basin_hopping.unpenalised_steps),
         ),
         end.estimate.parameters,
         law_step(spread_law(end.estimate.probabilities)),
@@ -164,9 +164,9 @@ def refit_largest_loadings(
     items = replace_loadings(items, loadings, means, means)
     own = problem.allowed.copy()
     own[:, 1:] *= items.loadings != 0
-    brief = min(CONFIG.basin_hopping.steps_on_support, problem.schedule.max_iter)
+    brief = problem.tolerating(1.0, CONFIG.basin_hopping.steps_on_support)
     return run_em(
-        replace(problem, allowed=own, schedule=replace(problem.schedule, max_iter=brief)),
+        replace(problem, allowed=own, schedule=brief),
         items,
         lifted.probabilities,
         law_step=law_step,
@@ -197,8 +197,3 @@ def _same_optimum(one: Candidate, other: Candidate) -> bool:
         loading_similarity(one.estimate.parameters, other.estimate.parameters)
         >= CONFIG.recombination.same_optimum_cosine
     )
-
-
-def fixed_steps(schedule: Schedule, count: int) -> Schedule:
-    """Return a schedule of a fixed number of steps."""
-    return replace(schedule, max_iter=min(count, schedule.max_iter), tolerance=0.0)

@@ -24,7 +24,7 @@ from hidag.initialization.start_points import spread_law
 from hidag.measurement.families.base import MeanFamily
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY
-from hidag.strategy.moves.basin_hopping import fixed_steps, hop_from, refit_largest_loadings
+from hidag.strategy.moves.basin_hopping import hop_from, refit_largest_loadings
 from hidag.strategy.moves.recombination import replace_loadings, run_to_convergence
 from hidag.strategy.problem import SearchProblem
 from hidag.strategy.structural_em import Candidate
@@ -233,7 +233,7 @@ def _split(
     """Return the candidate that a split leads to."""
     items, law = start_of_split(end.estimate, split, idle, problem)
     unpenalised = replace(problem, penalty=NO_SPARSITY, observer=observer)
-    plan = fixed_steps(problem.schedule, CONFIG.split_moves.split_steps)
+    plan = problem.tolerating(0.0, CONFIG.split_moves.split_steps)
     lifted = run_em(replace(unpenalised, schedule=plan), items, law)
     refitted = refit_largest_loadings(lifted, CONFIG.basin_hopping.loading_shares[0], unpenalised)
     steps = append_run(lifted, refitted)
