@@ -9,7 +9,7 @@ from hidag.exceptions import FileError
 from hidag.results import read_archive, write_archive
 
 
-def test_what_is_written_is_read_and_nothing_else(tmp_path):
+def test_archives_return_the_arrays_that_were_written(tmp_path):
     arrays = {"one": np.arange(3), "two": np.eye(2)}
     write_archive(tmp_path / "a.npz", {"n": 3, "none": float("nan")}, arrays, holds="thing")
     header, read = read_archive(tmp_path / "a.npz", holds="thing")

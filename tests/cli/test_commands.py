@@ -245,7 +245,7 @@ def test_a_command_can_be_typed_again_and_hides_nothing():
     assert join_command(words[:3]) == "hidag fit t.csv"
 
 
-def test_the_help_of_fit_begins_with_the_few_options_that_most_people_need(hidag):
+def test_the_help_of_fit_begins_with_the_most_common_options(hidag):
     text = hidag("fit", "--help").stdout
     titles = ["Options", "Items and Q", "Estimation", "Latents and graph", "Output"]
     places = [text.index(f"─ {title} ─") for title in titles]

@@ -82,7 +82,7 @@ def test_goodness_writes_its_tables(hidag, study, tmp_path):
     assert reported["criteria"]["n_parameters"] == 19
 
 
-def test_goodness_writes_no_file_of_what_it_cannot_compute(hidag, study, tmp_path, sum_nothing):
+def test_goodness_writes_files_of_computed_statistics_only(hidag, study, tmp_path, sum_nothing):
     fit, table, _ = study
     out = tmp_path / "goodness"
     words = ("goodness", fit, table, "--tables", 2, "--out", out)
@@ -107,7 +107,7 @@ def test_validate_q_finds_a_wrong_entry(hidag, study, tmp_path):
     assert len(read_rows(out)) == 17
 
 
-def test_only_what_has_the_option_names_it(hidag, tmp_path, answers):
+def test_validate_q_does_not_name_the_option_no_q(hidag, tmp_path, answers):
     write_rows(tmp_path / "responses.csv", ITEMS, answers.tolist())
     rows = [[name, int(j < 4), int(j >= 4)] for j, name in enumerate(ITEMS)]
     write_rows(tmp_path / "q.csv", ["item", "Verbal", "Spatial"], rows)

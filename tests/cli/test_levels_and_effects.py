@@ -167,7 +167,7 @@ def test_simulated_levels_are_found_again(hidag, tmp_path):
     )
 
 
-def test_a_fit_with_nominal_items_is_held_against_a_truth_in_any_order(hidag, tmp_path):
+def test_fits_with_nominal_items_are_compared_with_truths_in_any_order(hidag, tmp_path):
     from hidag.cli.commands.simulation import _order_items
     from hidag.simulation.truth import read_truth
 

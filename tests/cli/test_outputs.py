@@ -70,14 +70,14 @@ def test_validation_overwrites_neither_table_nor_q(hidag, fitted):
 @pytest.mark.parametrize(
     "words", [("whatif", "--do", "Verbal=1"), ("report",), ("export",), ("export", "--items")]
 )
-def test_a_fit_is_not_overwritten_by_what_is_asked_of_it(hidag, fitted, words):
+def test_commands_on_a_fit_do_not_overwrite_it(hidag, fitted, words):
     fit, _, _ = fitted
     out = fit / "result.npz"
     command, *options = words
     _refused(hidag, out, _read_here(out), command, fit, *options, "--out", out)
 
 
-def test_other_files_of_a_fit_stay_as_well(hidag, fitted):
+def test_commands_do_not_overwrite_other_files_of_a_fit(hidag, fitted):
     fit, table, _ = fitted
     for name, words in (
         ("q.csv", ("export", fit)),
@@ -92,7 +92,7 @@ def test_other_files_of_a_fit_stay_as_well(hidag, fitted):
         _refused(hidag, out, sentence, *words, "--out", out)
 
 
-def test_what_goodness_wrote_beside_a_fit_stays_too(hidag, fitted):
+def test_commands_do_not_overwrite_fit_statistics(hidag, fitted):
     fit, table, _ = fitted
     assert hidag("goodness", fit, table, "--out", fit).exit_code == 0
     out = fit / "persons.csv"

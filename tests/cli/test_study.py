@@ -75,7 +75,7 @@ def test_without_published_numbers_the_column_is_empty(hidag, tmp_path, publishe
     assert re.split(r"  +", later.stdout.splitlines()[3])[5] == "0.75"
 
 
-def test_the_papers_numbers_stand_beside_ours_without_being_asked_for(hidag, tmp_path) -> None:
+def test_studies_print_published_numbers_by_default(hidag, tmp_path) -> None:
     words = ("--cells", "Chain-5/Q1/gaussian/1000", "--replicates", 1, "--methods", "ours")
     out = tmp_path / "study"
     ran = hidag("study", "table1", *words, "--out", out)

@@ -25,7 +25,7 @@ def test_copies_and_reverses_are_found_where_both_are_observed():
     assert find_duplicate_columns(x) == [(2, 5, True, 400)]
 
 
-def test_copies_of_any_numbers_are_found_but_only_yes_and_no_are_opposite():
+def test_copies_are_found_in_all_columns_and_reversals_in_binary_ones():
     x = np.random.default_rng(1).normal(size=(50, 4))
     x[:, 3], x[:, 2] = x[:, 0], 1.0 - x[:, 1]
     assert find_duplicate_columns(x) == [(0, 3, False, 50)]

@@ -209,7 +209,7 @@ def test_invalid_survey_weights_are_an_error(weights, sentence):
     assert str(caught.value) == sentence
 
 
-def test_weights_of_a_survey_make_few_false_edges_and_weights_over_their_mean_many():
+def test_scaled_survey_weights_give_fewer_false_edges_than_weights_over_their_mean():
     n_edges = np.zeros(2, dtype=int)
     for seed in range(12):
         # Latents that have nothing in common.

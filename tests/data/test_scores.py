@@ -72,7 +72,7 @@ def test_many_counts_far_from_zero_are_ambiguous() -> None:
     assert set(families(lambda rng, n: rng.poisson(50, n), 500)) == {None}
 
 
-def test_the_reason_says_that_scores_were_preferred() -> None:
+def test_the_reason_names_scores_if_they_were_preferred() -> None:
     guess = infer_family(np.repeat(np.arange(101.0), 3))
     assert guess.reason == f"holds whole numbers from 0 to 100 (101 different), {AS_SCORES}"
 

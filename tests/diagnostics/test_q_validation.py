@@ -174,7 +174,7 @@ def test_a_larger_q_never_fits_worse(at_its_maximum):
 
 
 @pytest.mark.parametrize("effects", ["all", "dina", "dino"])
-def test_items_whose_latents_act_together(effects):
+def test_a_missing_latent_of_an_interaction_is_found(effects):
     start = truth(effects, size=2.5)
     X, _ = drawn(start, 1500, seed=2)
     lacking = flip_entry(TRUE_Q, 10, 1)

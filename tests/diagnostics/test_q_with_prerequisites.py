@@ -88,7 +88,7 @@ def test_entries_made_redundant_by_prerequisites_are_dropped(all_effects):
     # Needing both is needing Z2, and having any of them is having Z1.
     [("dina", np.all, 0, [3, 4, 5, 6, 7]), ("dino", np.any, 1, [0, 1, 2, 6, 7])],
 )
-def test_entries_without_effect_stay_and_are_listed(effects, rule, needless, same):
+def test_entries_without_effect_are_unchanged_and_listed(effects, rule, needless, same):
     X = answers(rule)
     found = validate_q(fitted(X, effects), X)
     np.testing.assert_array_equal(found.suggested, Q)

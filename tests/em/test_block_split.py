@@ -36,7 +36,7 @@ def test_a_chain_is_cut_with_a_small_boundary():
     assert split.cross.shape == (2, 2)
 
 
-def test_a_split_that_saves_nothing_is_none():
+def test_there_is_no_split_if_it_saves_no_work():
     assert choose_split((2,) * 6, scopes(range(6))) is None
     assert choose_split((2,), ()) is None
 

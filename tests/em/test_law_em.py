@@ -54,7 +54,7 @@ def test_more_steps_never_lower_the_likelihood(problem, law_step):
 
 
 @pytest.mark.parametrize("law_step", [normalise_counts, over(CHAIN)])
-def test_the_value_is_that_of_the_law_it_comes_with(problem, law_step):
+def test_the_likelihood_belongs_to_the_law_returned_with_it(problem, law_step):
     for n_steps in range(1, 25):
         law, value = steps(problem, law_step, n_steps)
         assert likelihood(problem, law) == pytest.approx(value, abs=1e-8)

@@ -52,7 +52,9 @@ def test_unused_grades_change_nothing(
 @pytest.mark.parametrize(
     ("family", "grades"), [("ordinal(4)", (0, 1, 3)), ("ordinal(5)", (0, 1, 4))]
 )
-def test_their_cutpoints_move_as_one_and_are_known(family: str, grades: tuple[int, ...]) -> None:
+def test_unused_grades_do_not_change_standard_errors_of_cutpoints(
+    family: str, grades: tuple[int, ...]
+) -> None:
     x = answers()
     again = np.array(grades)[x.astype(int)]
     plain = standard_errors(fitted("ordinal(3)", x).result_, x)

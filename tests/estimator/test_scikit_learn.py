@@ -62,7 +62,7 @@ def test_attributes_have_their_shapes(fitted):
 
 
 @pytest.mark.parametrize(("library", "kind"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
-def test_the_wished_kind_of_table_comes_out_of_every_transform(small, fitted, library, kind):
+def test_transform_returns_the_kind_of_table_that_set_output_selects(small, fitted, library, kind):
     X = small[1].X[:5]
     model = copy.deepcopy(fitted).set_output(transform=library)
     found = model.transform(X)
@@ -76,7 +76,7 @@ def test_the_wished_kind_of_table_comes_out_of_every_transform(small, fitted, li
     assert isinstance(fitted.transform(X), np.ndarray)
 
 
-def test_rows_keep_their_labels_where_a_frame_is_wished_for(small):
+def test_pandas_output_keeps_the_labels_of_the_rows(small):
     _, data = small
     table = pd.DataFrame(data.X[:300], index=[f"person {n}" for n in range(300)])
     model = DCRL(5, family="gaussian", n_starts=1, random_state=0).set_output(transform="pandas")

@@ -28,7 +28,7 @@ def make_design(q=Q, ruled_out=LINE, order=ALL_ORDERS, conjunctive=False):
     )
 
 
-def test_ruled_out_states_leave_no_guarantee_and_sums_of_coefficients():
+def test_with_ruled_out_states_only_sums_of_coefficients_are_estimable():
     found = check_identifiability(make_design())
     assert (found.strict, found.generic, found.provably_bad) == (False, False, True)
     law = found.finding("positive-law")

@@ -109,7 +109,7 @@ def test_the_order_of_rows_and_columns_only_permutes_the_draws(share):
 
 
 @pytest.mark.filterwarnings("ignore::hidag.exceptions.IdentifiabilityWarning")
-def test_items_never_observed_together_leave_effects_between_them_without_interval(tmp_path):
+def test_effects_between_items_never_observed_together_have_no_interval(tmp_path):
     fit = fitted(booklets(a_table(), 0))
     words = (
         "the latent distribution or coefficients are not identified in 1 direction, for instance "

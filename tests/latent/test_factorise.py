@@ -148,7 +148,7 @@ def test_free_probabilities_of_possible_states_are_the_directions_a_law_can_take
     assert rank == n_free_probabilities(parents, space, possible) == n_free
 
 
-def test_a_law_may_be_anything_if_nothing_is_left_to_restrict():
+def test_a_graph_is_saturated_if_no_possible_state_is_restricted():
     space = StateSpace.binary(3)
     line, full = ((), (0,), (1,)), ((), (0,), (0, 1))
     assert is_saturated(full, space)

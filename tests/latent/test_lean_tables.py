@@ -50,7 +50,7 @@ def test_a_table_costs_the_numbers_of_the_leanest_form_that_fits(levels, n_level
         assert table_complexity(table, levels, PRICE) == pytest.approx(PRICE * wanted, abs=1e-3)
 
 
-def test_what_leanness_loses_is_the_likelihood_of_the_best_lean_table() -> None:
+def test_the_loss_of_a_lean_table_is_that_of_its_maximum_likelihood() -> None:
     rng = np.random.default_rng(3)
     levels, n_levels = (3, 2), 3
     table = rng.poisson(40.0, (6, n_levels)).astype(float)
@@ -73,7 +73,7 @@ def test_a_table_without_parents_or_with_too_many_cells_is_free() -> None:
     assert table_complexity(large, (2,) * 11, PRICE) == 2048 * 3 * PRICE
 
 
-def test_rows_that_leave_no_choice_are_not_paid_for_and_do_not_bend_lean_tables() -> None:
+def test_rows_with_one_possible_level_have_no_parameters_and_do_not_affect_lean_tables() -> None:
     rng = np.random.default_rng(11)
     levels, n_levels = (3, 4), 4
     # At the first parent's lowest level the lowest of the child is all there is.
@@ -94,7 +94,7 @@ def test_rows_that_leave_no_choice_are_not_paid_for_and_do_not_bend_lean_tables(
         )
 
 
-def test_numbers_that_no_possible_cell_reports_apart_are_not_paid_for() -> None:
+def test_parameters_without_effect_on_possible_cells_are_not_counted() -> None:
     levels, n_levels = (2, 3), 3
     possible = np.zeros((6, n_levels), dtype=bool)
     # The first parent is always high where there is a choice: what it adds is in the intercept.

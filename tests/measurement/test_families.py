@@ -313,7 +313,7 @@ def test_counts_can_be_drawn_however_large_their_mean() -> None:
     assert np.isfinite(drawn).all()
 
 
-def test_a_sure_yes_has_no_rounding_noise_under_the_complementary_log_log_link():
+def test_certain_answers_have_no_rounding_error_under_the_cloglog_link():
     family = family_named("bernoulli-cloglog")
     eta = np.linspace(3.0, 40.0, 200)
     theta, partition = family.natural(eta, np.ones_like(eta))

@@ -55,7 +55,7 @@ def test_a_dag_stands_for_its_equivalence_class() -> None:
     assert evaluate_graph(collider, chain).shd == 2
 
 
-def test_shares_of_nothing_are_one() -> None:
+def test_precision_and_recall_of_empty_sets_are_one() -> None:
     empty, full = np.zeros((3, 3), dtype=int), np.ones((3, 3), dtype=int) - np.eye(3, dtype=int)
     none = evaluate_graph(empty, full)
     assert (none.precision, none.recall, none.f1) == (1.0, 0.0, 0.0)

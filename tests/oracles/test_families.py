@@ -203,7 +203,9 @@ def test_nominal_items_have_the_likelihood_of_multinomial_logit():
         ("beta", 0.2),
     ],
 )
-def test_a_latent_that_other_items_pin_down_is_as_good_as_known(name, auxiliary):
+def test_coefficients_are_those_of_a_regression_if_other_items_determine_the_latent(
+    name, auxiliary
+):
     x, z = drawn(name, auxiliary)
     rng = np.random.default_rng(2)
     anchors = 6.0 * z[:, None] + rng.standard_normal((N, 3))

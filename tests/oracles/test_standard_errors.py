@@ -13,7 +13,7 @@ sm = pytest.importorskip("statsmodels.api")
 
 
 @pytest.mark.parametrize("kind", ["louis", "sandwich"])
-def test_with_a_latent_that_an_item_shows_they_are_those_of_regressions(kind):
+def test_standard_errors_are_those_of_regressions_if_an_item_shows_the_latent(kind):
     rng = np.random.default_rng(4)
     z = (rng.random(500) < 0.4).astype(float)
     binary = (rng.random(500) < np.where(z == 1, 0.8, 0.3)).astype(float)

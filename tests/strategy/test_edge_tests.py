@@ -46,7 +46,7 @@ def test_restricting_the_law_never_raises_the_likelihood(noisy):
     assert [n_free_probabilities(g.to_dag().parents, SPACE) for g in graphs] == [7, 5, 3]
 
 
-def test_an_edge_without_support_in_the_data_goes_and_true_ones_stay(noisy):
+def test_unsupported_edges_are_removed_and_true_edges_retained(noisy):
     bent = bent_law()
     states = SPACE.states().astype(np.uint8)
     counts = LatentCounts(states, 1000 * bent, SPACE.levels, ("a", "b", "c"))

@@ -57,7 +57,7 @@ def test_latents_with_as_many_levels_have_nothing_to_exchange() -> None:
     assert same is items
 
 
-def test_levels_that_were_given_to_the_wrong_latents_find_the_right_ones() -> None:
+def test_levels_assigned_to_wrong_latents_are_exchanged() -> None:
     truth = even_truth()
     data = WorkingData.from_values(simulate(truth, 800, rng=2).X, truth.families)
     space = StateSpace(LEVELS)

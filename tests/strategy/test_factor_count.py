@@ -41,7 +41,7 @@ def test_gaps_in_the_table_add_no_latent():
     assert found.n_rows == pytest.approx(0.75**2 * 3000, rel=0.02)
 
 
-def test_neither_the_order_of_rows_nor_that_of_columns_says_anything():
+def test_the_result_does_not_depend_on_the_order_of_rows_or_columns():
     values, families = drawn(n=500)
     rng = np.random.default_rng(0)
     rows, columns = rng.permutation(500), rng.permutation(len(families))
@@ -61,7 +61,7 @@ def test_a_weight_of_two_is_the_row_twice_up_to_the_shuffles():
     assert weighed.noise == pytest.approx(twice.noise, abs=0.05)
 
 
-def test_noise_has_no_latent_and_says_so():
+def test_independent_items_have_no_common_factor():
     values = np.random.default_rng(1).normal(size=(400, 9))
     found = count_factors(values, ["gaussian"] * 9)
     assert found.no_common_factor
@@ -156,7 +156,7 @@ def test_shuffles_leave_no_correlation_and_keep_the_gaps():
         assert shuffled.n_rows == own.n_rows
 
 
-def test_a_count_beyond_what_items_can_identify_says_so() -> None:
+def test_more_factors_than_items_can_identify_are_reported() -> None:
     rng = np.random.default_rng(0)
     causes = rng.normal(size=(800, 2))
     x = causes[:, [0, 0, 1, 1]] + rng.normal(0, 0.5, (800, 4))
@@ -171,7 +171,7 @@ def test_a_count_beyond_what_items_can_identify_says_so() -> None:
     assert not count_factors(five, ["gaussian"] * 5).limited
 
 
-def test_the_first_numbers_that_are_looked_at_are_no_limit(monkeypatch) -> None:
+def test_the_count_may_exceed_the_first_numbers_examined(monkeypatch) -> None:
     monkeypatch.setattr(
         factor_count, "CONFIG", SimpleNamespace(factor_count=FactorCountConfig(max_factors=3))
     )

@@ -76,7 +76,7 @@ def test_interactions_add_nothing_where_skills_are_in_a_line(rows):
     assert every.log_likelihood_ == pytest.approx(main.log_likelihood_, abs=0.05)
 
 
-def test_a_step_that_follows_from_others_is_no_edge_of_its_own():
+def test_transitive_steps_of_a_hierarchy_are_not_edges():
     assert LINEAR.required_adjacency(["A", "B", "C"]).tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
     allowed = Knowledge(hierarchy=[(0, 1)]).possible_states(["x", "y"], (3, 2))
     assert allowed.tolist() == [[True, False], [True, True], [True, True]]
@@ -111,7 +111,7 @@ def test_the_graph_of_the_law_obeys_while_it_is_estimated(method):
     np.testing.assert_array_equal(again.constraints(names), known.constraints(names))
 
 
-def test_what_is_known_of_latents_without_items_is_set_aside():
+def test_reindexed_knowledge_drops_latents_without_items():
     known = Knowledge(
         required=[("a", "b"), ("b", "d")], tiers=[["c"], ["a", "d"]], hierarchy=[("d", "c")]
     )
@@ -178,7 +178,7 @@ def fork_truth():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_law_is_chosen_among_what_prerequisites_leave_possible(seed):
+def test_the_law_is_selected_among_those_that_the_hierarchy_allows(seed):
     rows = np.array(simulate(fork_truth(), 1500, rng=np.random.default_rng(seed)).X)
     fork = Knowledge(hierarchy=[("A", "B"), ("A", "C")])
     held = fitted(rows, knowledge=fork)
@@ -190,7 +190,7 @@ def test_the_law_is_chosen_among_what_prerequisites_leave_possible(seed):
     assert shares[held.result_.ruled_out].max() == 0.0
 
 
-def test_a_line_of_binary_skills_leaves_a_law_nothing_to_restrict(rows):
+def test_the_law_is_saturated_under_a_linear_hierarchy_of_binary_skills(rows):
     held = fitted(rows, knowledge=LINEAR)
     assert isinstance(held.latent_law_, SaturatedLaw)
     assert isinstance(fitted(rows, knowledge=LINEAR, law="network").latent_law_, NetworkLaw)
@@ -210,7 +210,7 @@ def any_is_enough():
 
 
 @pytest.mark.parametrize("law", ["saturated", "network"])
-def test_items_of_which_any_latent_is_enough_stay_so_under_a_hierarchy(any_is_enough, law):
+def test_dino_items_remain_disjunctive_under_a_hierarchy(any_is_enough, law):
     def dino(**settings):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", HidagWarning)

@@ -7,7 +7,7 @@ import numpy as np
 from hidag.initialization.rotations import leading_eigenvectors
 
 
-def test_projection_finds_what_the_full_decomposition_finds(configure):
+def test_projection_finds_the_eigenvectors_of_the_full_decomposition(configure):
     rng = np.random.default_rng(0)
     factors = rng.normal(size=(300, 8)) * np.linspace(1.0, 3.0, 8)
     matrix = factors @ factors.T + 0.3 * np.diag(rng.uniform(0, 1, 300))

@@ -57,7 +57,7 @@ def test_scores_of_the_tables_are_derivatives_of_the_observed_likelihood(weak):
         )
 
 
-def test_estimates_of_single_changes_are_near_what_fits_say(weak):
+def test_estimated_gains_of_single_edges_are_near_those_of_fits(weak):
     search = LikelihoodSearch(weak)
     empty = search.fitted(EMPTY, chain_law())
     chain = search.fitted(CHAIN, chain_law())
@@ -84,7 +84,7 @@ def test_the_chain_is_found_from_anywhere(weak, begin):
     assert best.log_likelihood == pytest.approx(likelihood_of(weak, best.law))
 
 
-def test_what_is_known_is_kept_to(weak):
+def test_the_search_obeys_required_and_forbidden_edges(weak):
     apart = Knowledge(forbidden=[("a", "b"), ("b", "a")], required=[("a", "c")])
     begin = ((), (), (0,))
     best = LikelihoodSearch(weak, SingleChanges(apart.constraints(NAMES))).best_from(begin)
@@ -94,7 +94,7 @@ def test_what_is_known_is_kept_to(weak):
     assert not adjacency[1, 0]
 
 
-def test_a_graph_comes_with_a_test_of_each_edge(weak):
+def test_the_search_by_likelihood_returns_a_test_of_each_edge(weak):
     counts = LatentCounts(SPACE.states().astype(np.uint8), 500 * bent_law(), SPACE.levels, NAMES)
     score = CountScore(counts)
     full = DAG.from_parents(FULL, NAMES)

@@ -56,7 +56,7 @@ def seen() -> ObservedFit:
     return observed(2.5, 2000, 0.3, 0)
 
 
-def test_an_edge_is_charged_for_what_it_leaves_free(seen) -> None:
+def test_an_edge_costs_its_free_probabilities_only(seen) -> None:
     counts = LatentCounts(SPACE.states().astype(np.uint8), 300 * true_law(0.4), (2,) * 3, NAMES)
 
     def search(knowledge):
@@ -92,7 +92,7 @@ def test_graphs_by_likelihood_pay_for_possible_states_only(seen) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_estimates_of_changes_are_near_what_fits_say_under_prerequisites(seed) -> None:
+def test_estimated_gains_are_near_those_of_fits_under_prerequisites(seed) -> None:
     table = observed(1.5, 4000, 0.3, seed)
     search = LikelihoodSearch(table, SingleChanges(STEP.constraints(NAMES)))
     true, without = (search.fitted(parents, table.law) for parents in (TRUE, WITHOUT))

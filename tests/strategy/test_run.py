@@ -104,7 +104,7 @@ def test_permuting_rows_and_columns_only_permutes_the_answer(problem, both, meth
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("n_rows", [1.0, 250.5, 4.0 * N])
-def test_counts_stand_for_the_rows_that_were_asked_for(both, method, n_rows):
+def test_counts_sum_to_the_requested_number_of_rows(both, method, n_rows):
     counts = both[method].counts(n_rows, NAMES)
     assert counts.total == pytest.approx(n_rows, rel=1e-10)
     assert counts.names == NAMES
@@ -129,7 +129,7 @@ def test_some_latents_alone_are_the_margin_of_all(both, method):
     assert 0 < part.information_ratio() <= 1
 
 
-def test_the_share_of_some_latents_is_their_own(problem):
+def test_the_information_ratio_of_some_latents_ignores_the_others(problem):
     # A latent that no item shows carries nothing; the others' share must not suffer for it.
     found = measure(problem[1], "saem")
     blurred = found.draws.copy()

@@ -71,7 +71,7 @@ def test_what_other_latents_do_is_not_counted():
     assert votes[1, 1] < 0
 
 
-def test_draws_say_what_the_law_says():
+def test_shares_of_draws_approach_those_of_the_law():
     rng = np.random.default_rng(4)
     levels = (2, 3, 2)
     cube = rng.dirichlet(np.ones(12)).reshape(levels)

@@ -139,7 +139,7 @@ def dense():
 @pytest.mark.parametrize(
     ("law", "kind"), [("auto", SaturatedLaw), ("network", NetworkLaw), ("saturated", SaturatedLaw)]
 )
-def test_a_graphs_law_is_kept_when_it_is_asked_for_or_preferred(dense, law, kind):
+def test_the_network_law_is_reported_if_given_or_preferred(dense, law, kind):
     found = estimate_measurement(
         dense,
         ("gaussian",) * len(Q),

@@ -20,12 +20,12 @@ def judged(support, correlations=CORRELATIONS, rows=ROWS, factors=AMONG, price=7
     return support_criterion(correlations, rows, 0.5 * support, factors, price)
 
 
-def test_the_right_support_leaves_nothing_but_its_price():
+def test_the_true_support_costs_its_loadings_only():
     assert judged(RIGHT) == pytest.approx(12 * 7.0, abs=0.5)
     assert judged(RIGHT, factors=np.eye(3)) == pytest.approx(12 * 7.0, abs=0.5)
 
 
-def test_a_loading_too_many_costs_its_price_and_one_too_few_what_it_explains():
+def test_a_false_loading_costs_its_price_and_a_missing_one_its_correlations():
     more, less = RIGHT.copy(), RIGHT.copy()
     more[0, 1] = 1
     assert judged(more) == pytest.approx(13 * 7.0, abs=0.5)
@@ -40,7 +40,7 @@ def test_one_latent_for_two_is_worse_than_two():
     assert judged(merged) > judged(RIGHT) + 50
 
 
-def test_pairs_without_rows_are_not_looked_at():
+def test_pairs_without_common_rows_are_ignored():
     spoilt, rows = CORRELATIONS.copy(), ROWS.copy()
     spoilt[0, 5] = spoilt[5, 0] = -0.9
     rows[0, 5] = rows[5, 0] = 0

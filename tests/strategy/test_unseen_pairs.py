@@ -36,7 +36,7 @@ def test_blocks_of_items_are_not_counted_as_latents(family, n_latents):
     assert max(found) <= n_latents + 1
 
 
-def test_the_order_of_items_says_nothing():
+def test_the_result_does_not_depend_on_the_order_of_items():
     table = booklets(2, "bernoulli", seed=5, n=800)
     turned = table[:, np.random.default_rng(0).permutation(40)]
     one, two = (count_factors(x, ["bernoulli"] * 40) for x in (table, turned))
@@ -44,7 +44,7 @@ def test_the_order_of_items_says_nothing():
     assert np.array_equal(one.factor_bic, two.factor_bic, equal_nan=True)
 
 
-def test_what_was_seen_stays_and_the_rest_follows_from_it():
+def test_observed_correlations_stay_and_others_follow_from_factors():
     loadings = np.array(
         [[0.8, 0.0], [0.6, 0.0], [0.7, 0.3], [0.3, 0.7], [0.0, 0.6], [0.0, 0.8]] * 3
     )

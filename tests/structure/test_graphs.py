@@ -85,7 +85,7 @@ def test_completion_of_a_diamond() -> None:
     assert repr(graph) == "CPDAG(4 variables, 2 directed edges, 2 undirected edges)"
 
 
-def test_no_member_is_said_in_words() -> None:
+def test_a_graph_without_a_member_raises_an_error() -> None:
     square = CPDAG.from_edges(
         ["a", "b", "c", "d"], undirected=[("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]
     )

@@ -237,7 +237,7 @@ def test_chains_through_several_that_are_left_out_remain():
     assert known.reindex(NAMES, [3, 0]) == Knowledge(required=((1, 0),))
 
 
-def test_what_is_known_of_all_is_left_as_it_is():
+def test_reindexing_over_all_variables_does_not_change_knowledge():
     known = Knowledge(
         required=((2, 1), (1, 0)), forbidden=((0, 3),), tiers=((2,), (3, 0)), hierarchy=((2, 3),)
     )

@@ -56,7 +56,7 @@ def test_nine_mental_tests_have_three_latents():
 
 
 @needs
-def test_an_english_test_has_more_latents_than_the_skills_of_its_makers():
+def test_criteria_disagree_on_the_number_of_latents_of_ecpe():
     table = pd.read_csv(folder("ecpe") / "responses.csv")
     found = select(table, family="bernoulli", folds=0, random_state=0)
     # EBIC selects the three skills. BIC improves with every latent, as with a continuous trait, so
