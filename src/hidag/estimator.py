@@ -206,8 +206,9 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         the distribution obeys it in all stages, otherwise only the final graph does. A
         `KnowledgeWarning` reports the likelihood lost by knowledge that the data contradict.
     n_starts : int or "auto", default "auto"
-        Number of starts of Stage I. "auto" uses up to 4, fewer if they agree on Q, and 4 to 90
-        with a given Q, whose likelihood has more local maxima. SAEM uses one start.
+        Number of starts of Stage I. With an unknown Q "auto" is 1 if two starts of different kinds
+        agree, else 8; with a given Q, whose likelihood has more local maxima, 4 to 100, as their
+        cost allows. SAEM under a network law uses one start.
     max_iter : int, default 300
         Largest number of iterations of EM or SAEM.
     tol : float, default 1e-4

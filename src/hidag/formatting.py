@@ -15,7 +15,7 @@ _IN_UNITS = frozenset(
     }
 )
 #: Columns of numbers between 0 and 1 that have a common scale.
-_SHARES = frozenset({"share", "RMSD"})
+_SHARES = frozenset({"share", "rmsd", "RMSD"})
 _P_VALUES = frozenset({"p", "p value"})  # Columns of p-values, which may be genuinely tiny.
 #: Smaller numbers are rounding errors around zero; relative to the row for columns in units.
 _ROUNDING = 1e-12

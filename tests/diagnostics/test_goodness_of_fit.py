@@ -179,6 +179,6 @@ def test_summary_states_the_rejections_expected_under_the_model():
     assert "of 12 have p < 0.05, less than one expected by chance" in text
     assert (
         "predictive checks (tables drawn from the fit): 0 of 14 have p < 0.05, few or none "
-        "expected under a correct model, which was fitted to most of them"
+        "expected under a correct model: the fit reproduces most of them"
     ) in text
     assert untested_pairs_note(found.pairs) is None

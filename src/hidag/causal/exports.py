@@ -1,7 +1,8 @@
 """Exports of a fit as a Bayesian network: BIF, DOT, GML and dowhy's graph format.
 
 These formats hold one DAG: where directions are open, one member of the equivalence class, that of
-the fitted law if it has one. Where the fitted law does not factorise over the graph, the tables are
+the fitted law if it has one. Conditional queries have the same answer in all members, interventions
+may not. Where the fitted law does not factorise over the graph, the tables are
 those of the closest law that does, and a warning and a comment in the text say so.
 """
 

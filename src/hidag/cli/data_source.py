@@ -206,8 +206,9 @@ def read_source(
     folder_q = use_folder_q and q is None
     set_message_context(items=tuple(names))
     columns, notes = readers.read_other_columns(path, others, dropped) if others else ({}, ())
-    how: dict[str, Any] = {"leave_out": leave_out, "missing": codes, "labels": labels}
-    found = readers.read_folder(place, with_q=folder_q, **how)
+    found = readers.read_folder(
+        place, with_q=folder_q, leave_out=leave_out, missing=codes, labels=labels
+    )
     items = tuple(found.table.column_names)
     set_message_context(items=items)
     if not items:

@@ -40,7 +40,8 @@ graph_option = partial(option, panel="Latents and graph")
 estimation_option = partial(option, panel="Estimation")
 output_option = partial(option, panel="Output")
 
-FitFile = Annotated[Path, typer.Argument(help="result.npz, or the folder that holds it.")]
+_FIT = "Fit: the folder that `hidag fit --out` wrote, or result.npz in it."
+FitFile = Annotated[Path, typer.Argument(help=_FIT)]
 _IDS = "Column of row identifiers, not an item; output files with a line per row contain it."
 _WEIGHTS = (
     "Column of row weights, such as survey weights, not an item; they are scaled to add up to the "
@@ -67,18 +68,32 @@ WeightsColumn = Annotated[Name, item_option(..., _WEIGHTS, shown="equal weights"
 MissingCodes = Annotated[Texts, item_option(..., _CODES, shown="empty cells and NA")]
 Words = Annotated[Texts, item_option(..., _LABELS, shown=False)]
 DroppedColumns = Annotated[Texts, item_option(..., _DROPPED, shown=False)]
-Types = Annotated[File, item_option(..., "CSV with the columns item and type.", shown=False)]
+Types = Annotated[
+    File,
+    item_option(
+        ..., "CSV file with the columns item and type; types are those of --family.", shown=False
+    ),
+]
 MissingAgain = Annotated[
-    Texts, option(..., "Codes for missing answers, as in `hidag fit`.", shown="those of the fit")
+    Texts,
+    option(
+        ...,
+        "Codes for missing answers, such as 99,-9, as in `hidag fit`.",
+        shown="those of the fit",
+    ),
 ]
 IdAgain = Annotated[
     Name, option(..., "Column of row identifiers.", "--id", shown="that of the fit, or row numbers")
 ]
-Seed = Annotated[int, option(..., "The same seed gives the same result.", least=0)]
-_THREADS = "Threads, which do not change the result; -1: all."
+Seed = Annotated[
+    int, option(..., "Seed of the random numbers: the same seed gives the same result.", least=0)
+]
+_THREADS = "Number of threads, -1 for all; it does not change the result."
 Jobs = Annotated[int, estimation_option(..., _THREADS)]
-NoPlots = Annotated[bool, output_option(..., "Draw no figures.", "--no-plots")]
-NumbersFile = Annotated[File, option(..., "CSV file for the results.", shown=False)]
+NoPlots = Annotated[bool, output_option(..., "Do not draw figures.", "--no-plots")]
+NumbersFile = Annotated[
+    File, option(..., "CSV file for the results, created if needed.", shown=False)
+]
 Json = Annotated[bool, option(..., "Print JSON instead of text.", "--json")]
 
 

@@ -298,7 +298,7 @@ def _worst_lines(title: str, table: Table, label: str, max_shown: int) -> list[s
 def expected_rejections(table: Table) -> str:
     """Return how many tests of a table have p < .05 under a correct model, as a phrase."""
     if are_checks(table):
-        return "few or none expected under a correct model, which was fitted to most of them"
+        return "few or none expected under a correct model: the fit reproduces most of them"
     expected = LEVEL * sum(not np.isnan(p) for p in table.column("p_value"))
     number = f"about {expected:.0f}" if expected >= 1.0 else "less than one"
     return f"{number} expected by chance"

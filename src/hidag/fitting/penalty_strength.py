@@ -1,6 +1,7 @@
 """Comparison of numbers of latents at a common strength of the penalty.
 
-Otherwise a number could be rejected because of the strength that its own fit estimates.
+A stronger penalty leaves fewer loadings and a lower likelihood: a number could be rejected because
+of the strength that its own fit estimates.
 """
 
 from __future__ import annotations

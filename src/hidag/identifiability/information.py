@@ -1,6 +1,8 @@
 """Rank of the Fisher information at given parameters, and its null directions.
 
-The singular values of the score of all response patterns, or of a sample, give the rank.
+Along a direction in which the score is zero for every response pattern, the distribution of the
+data does not change to first order. The singular values of the score of all response patterns, or
+of a sample, give the rank.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Exact posteriors of the latents by a junction tree, for any number of joint states.
 
 Variable elimination sums the latents out of the factors (latents given parents, items given
-latents) for many rows at once; the last sum is the row's density. The backward pass gives the
-marginals of all cliques, or, with maxima in place of sums, the most probable state.
+latents) for many rows at once, with tables of at most treewidth plus one latents; the last sum is
+the row's density. The backward pass gives the marginals of all cliques, or, with maxima in place of
+sums, the most probable state.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from hidag.exceptions import FileError, HidagWarning, SettingError
 
 if TYPE_CHECKING:
     from hidag.cli.data_source import Source
+    from hidag.estimator import DCRL
     from hidag.results import FitResult
     from hidag.structure.knowledge import Knowledge
 
@@ -43,13 +44,15 @@ def fit(
     ),
     latents: str | None = option(
         None,
-        "Number of latents, or auto to select it from the data; not needed with a Q-matrix or a "
-        "list of --levels.",
+        "Number of latents, such as 3, or auto to select it from the data; not needed with a "
+        "Q-matrix or a list of --levels.",
         "--latents",
         "-k",
     ),
     levels: str = option(
-        "2", "Ordered levels per latent, 2 if binary: one number, or one per latent (2,3,2)."
+        "2",
+        "Number of ordered levels of the latents, 2 if they are binary: one number for all, or one "
+        "per latent (2,3,2).",
     ),
     effects: str = item_option(
         "main",
@@ -71,54 +74,85 @@ def fit(
         shown="auto",
     ),
     q: Path | None = item_option(
-        None, "CSV with the column item, then one column per latent: 1, 0, or -1 (estimate).", "--q"
+        None,
+        "CSV file with the Q-matrix: the column item, then one column per latent with 1 (the item "
+        "measures the latent), 0 (it does not) or -1 (to be estimated). Without it, and without "
+        "q.csv in the folder, all of Q is estimated.",
+        "--q",
     ),
     no_q: bool = item_option(False, "Ignore the q.csv of a folder and estimate Q.", "--no-q"),
-    out: Path | None = option(None, "Folder for the results; created if needed."),
+    out: Path | None = option(
+        None, "Folder for the results, created if needed. Without it no file is written."
+    ),
     seed: opt.Seed = 0,
     starts: int | None = estimation_option(
         None, "Number of starts, of which the best is used. [default: chosen from the problem]"
     ),
-    method: str = estimation_option("auto", "auto, em (exact) or saem (sampling)."),
+    method: str = estimation_option(
+        "auto",
+        "Algorithm: em (exact sums over all joint states of the latents), saem (samples the "
+        "latents, for many of them), or auto (em where its cost allows it).",
+    ),
     law: str = estimation_option(
-        "auto", "Latent distribution: auto, network (factorizes over a graph), saturated (paper)."
+        "auto",
+        "Joint distribution of the latents: network (factorises over the graph), saturated (no "
+        "restriction, as in the paper), or auto (selected by an information criterion).",
     ),
     penalty: str = estimation_option(
         "tlp", "Sparsity penalty on the loadings: tlp (truncated lasso), scad, mcp or none."
     ),
     penalty_strength: float | None = estimation_option(
-        None, "Weight of the penalty.", shown="selected from the data"
+        None, "Weight of the penalty, a number such as 0.1.", shown="selected from the data"
     ),
-    score: str = graph_option("auto", "Score of the graph: auto, bdeu, bic or lean."),
-    search: str = graph_option("xges", "Search of the graph: xges, ges or exact."),
+    score: str = graph_option(
+        "auto",
+        "Score of the graph search: bdeu, bic, lean (a BIC with parsimonious tables), or auto "
+        "(bdeu if all latents are binary, otherwise lean).",
+    ),
+    search: str = graph_option(
+        "xges", "Graph search: xges, ges (as in the paper), or exact (at most 12 latents)."
+    ),
     resample: str = graph_option(
-        "expected", "Counts for the graph search: expected, or rows to sample: N, 2N, 3N, a number."
+        "expected",
+        "Counts of the latents for the graph search: expected ones, or those of sampled rows, as "
+        "many as N, 2N, 3N (multiples of the rows of the table) or a number.",
     ),
     effective_size: str = graph_option(
-        "auto", "Effective sample size of the expected counts: auto, all or a share of N."
+        "auto",
+        "Effective sample size of the expected counts: auto (from the information about the "
+        "latents), all (the number of rows), or a share of the rows such as 0.5.",
     ),
     require: list[str] | None = graph_option(
         None,
-        "Required edges: 'A->B'; several separated by commas, or several times. Without a "
-        "Q-matrix the fit determines the names of the latents.",
+        "Edges that the graph must have, such as 'Z1->Z2'; several are separated by commas, or the "
+        "option is given several times. Latents have the names in the Q-matrix, else Z1, Z2, ...",
     ),
-    forbid: list[str] | None = graph_option(None, "Forbidden directions: 'B->A'."),
+    forbid: list[str] | None = graph_option(
+        None, "Directions that the graph must not have, such as 'B->A'."
+    ),
     tiers: str | None = graph_option(
-        None, "Tiers 'A,B;C': no edge points to an earlier tier. Latents may be in no tier."
+        None,
+        "Order of groups of latents, such as 'A,B;C': no edge points to an earlier group. Latents "
+        "may be in none.",
     ),
     hierarchy: list[str] | None = graph_option(
-        None, "Prerequisites: with 'A->B' only rows with A can have B. Needs a Q-matrix."
+        None,
+        "Prerequisites, such as 'A->B': only rows with A can have B. This needs a Q-matrix.",
     ),
     knowledge: Path | None = graph_option(
-        None, "JSON file with any of the lists required, forbidden, tiers and hierarchy."
+        None,
+        "JSON file with any of the lists required, forbidden, tiers and hierarchy, such as "
+        '{"required": [["Z1", "Z2"]]}.',
     ),
     jobs: opt.Jobs = 1,
     max_iter: int = estimation_option(300, "Maximum number of iterations per start."),
-    tol: float = estimation_option(1e-4, "Gain per row below which a start has converged."),
+    tol: float = estimation_option(
+        1e-4, "Gain in the objective per row below which a start has converged."
+    ),
     no_plots: opt.NoPlots = False,
     statistics: bool | None = output_option(
         None,
-        "Compute fit statistics for the report.",
+        "Whether to compute the fit statistics of the report.",
         "--statistics/--no-statistics",
         shown="if they take seconds",
     ),
@@ -127,20 +161,10 @@ def fit(
     from hidag.cli.data_source import ReadOptions, read_source, store_options, warn_of_ids
     from hidag.cli.output_files import fit_files
     from hidag.cli.result_text import say_data, say_result
+    from hidag.estimator import DCRL
     from hidag.reporting import assemble_report, list_concerns
 
     n_latents, level_numbers = opt.parse_latents(latents), opt.parse_levels(levels)
-    settings: dict[str, Any] = {"levels": level_numbers, "effects": opt.parse_effects(effects)}
-    settings |= {"random_state": seed, "n_starts": "auto" if starts is None else starts}
-    settings |= {"method": method, "law": law, "n_jobs": jobs, "max_iter": max_iter, "tol": tol}
-    settings |= {
-        "penalty": None if penalty.lower() == "none" else penalty,
-        "penalty_strength": penalty_strength,
-        "graph_score": score,
-        "search": search,
-        "resample": int(resample) if resample.isdigit() else resample,
-        "effective_size": _number_or_text(effective_size),
-    }
     reading = ReadOptions(id_column, weights, missing or (), drop or (), words or ())
     source = read_source(table, types, q, family=family, use_folder_q=not no_q, reading=reading)
     if out is not None:
@@ -158,8 +182,28 @@ def fit(
         warn_of_ids(source.ids, id_column)
     names = () if source.q is None else source.q.column_names
     edges = require or (), forbid or (), tiers, hierarchy or ()
-    settings["knowledge"] = read_knowledge(knowledge, *edges, names)
-    result, values, issued = fit_source(source, n_latents, settings)
+    model = DCRL(
+        n_latents,
+        levels=level_numbers,
+        effects=opt.parse_effects(effects),
+        family=source.family,
+        q_matrix=source.q,
+        penalty=None if penalty.lower() == "none" else penalty,
+        penalty_strength=penalty_strength,
+        method=method,
+        law=law,
+        resample=int(resample) if resample.isdigit() else resample,
+        effective_size=_number_or_text(effective_size),
+        graph_score=score,
+        search=search,
+        knowledge=read_knowledge(knowledge, *edges, names),
+        n_starts="auto" if starts is None else starts,
+        max_iter=max_iter,
+        tol=tol,
+        n_jobs=jobs,
+        random_state=seed,
+    )
+    result, values, issued = fit_source(source, model)
     result = store_options(result, reading)
     say_data(result, table)
     say()
@@ -169,9 +213,14 @@ def fit(
     if out is None:
         say("\nno results were written; add --out FOLDER to write them")
         return
-    about: dict[str, Any] = {"sample_weight": source.weights, "title": source.title}
     content = assemble_report(
-        result, values, statistics=statistics, warnings=issued, render=render, **about
+        result,
+        values,
+        sample_weight=source.weights,
+        statistics=statistics,
+        title=source.title,
+        warnings=issued,
+        render=render,
     )
     for misfit in content.misfits:
         show_warning(misfit)
@@ -247,18 +296,14 @@ def _read_json(path: Path) -> Any:
         raise FileError("cannot-read-knowledge", template, path=path, reason=reason) from error
 
 
-def fit_source(
-    source: Source, n_latents: int | str, settings: Mapping[str, Any]
-) -> tuple[FitResult, Any, list[HidagWarning]]:
+def fit_source(source: Source, model: DCRL) -> tuple[FitResult, Any, list[HidagWarning]]:
     """Return the fit of a source, its values, shape (N, J), and the warnings of the fit."""
     from hidag.cli.data_source import boolean_columns
     from hidag.data.item_types import GIVEN_FAMILY
     from hidag.data.table import read_table
-    from hidag.estimator import DCRL
 
     with collected_warnings() as issued, progress_bar() as observer:
-        given = {"family": source.family, "q_matrix": source.q, "observer": observer, **settings}
-        model = DCRL(n_latents, **given).fit(source.table, sample_weight=source.weights)
+        model.set_params(observer=observer).fit(source.table, sample_weight=source.weights)
     result = model.result_
     reasons, booleans = list(result.family_reasons), boolean_columns(source.table)
     for j, name in enumerate(result.item_names):

@@ -67,13 +67,19 @@ def select(
         shown="auto",
     ),
     fits: str = option(
-        "near", "Candidates that are fitted: near (the estimate from the correlations), all, none."
+        "near",
+        "Candidates that are fitted: near (the number that the correlations indicate, and its "
+        "neighbours), all, or none.",
     ),
-    folds: int = option(3, "Folds of the cross-validation; 0 omits it."),
+    folds: int = option(3, "Number of folds of the cross-validation; 0 omits it."),
     penalty_strengths: str | None = option(
-        None, "Penalty strengths to compare, separated by commas; auto selects one.", shown="auto"
+        None,
+        "Penalty strengths to compare, separated by commas (0.05,auto); auto selects one.",
+        shown="auto",
     ),
-    out: Path | None = option(None, "Folder for the table and the figure."),
+    out: Path | None = option(
+        None, "Folder for the table and the figure; without it they are not written."
+    ),
     seed: opt.Seed = 0,
     jobs: opt.Jobs = 1,
     no_plots: opt.NoPlots = False,
@@ -167,13 +173,17 @@ def check(
         "q.csv.",
         show_default=False,
     ),
-    levels: str = option("2", "Levels per latent: one number, or one per latent (2,3,2)."),
+    levels: str = option(
+        "2", "Number of levels of the latents: one for all, or one per latent (2,3,2)."
+    ),
     effects: str = option(
         "main",
         "As in fit: main or acdm, all or gdina, the highest order of interactions, dina or dino.",
     ),
     families: str | None = option(
-        None, "One type for all items, one per item separated by commas, or a types.csv."
+        None,
+        "Types of the items: one for all (bernoulli), one per item separated by commas, or a "
+        "types.csv. Without them, conditions that depend on types stay undecided.",
     ),
     json_: opt.Json = False,
 ) -> None:
@@ -225,10 +235,16 @@ def validate_q(
     drop: opt.DroppedColumns = None,
     words: opt.Words = None,
     types: opt.Types = None,
-    family: list[str] | None = item_option(None, "As in `hidag fit`.", shown="auto"),
-    levels: str = option("2", "Levels per latent, as in `hidag fit`."),
-    effects: str = option("main", "How the latents of an item combine, as in `hidag fit`."),
-    resamples: int = option(0, "Bootstrap samples on which uncertain entries are tested.", least=0),
+    family: list[str] | None = item_option(
+        None, "Type of all items, or ITEM=TYPE, as in `hidag fit`.", shown="auto"
+    ),
+    levels: str = option("2", "Number of levels of the latents, as in `hidag fit` (2, or 2,3,2)."),
+    effects: str = option(
+        "main", "How the latents of an item combine, as in `hidag fit` (main, all, dina)."
+    ),
+    resamples: int = option(
+        0, "Number of bootstrap samples on which uncertain entries are tested.", least=0
+    ),
     estimate: bool = option(False, "Also estimate Q from the data, for comparison.", "--estimate"),
     changes: int = option(20, "Maximum number of suggested changes.", least=0),
     seed: opt.Seed = 0,
@@ -242,8 +258,7 @@ def validate_q(
     from hidag.estimator import DCRL
 
     check_file(out, [table, q, types])
-    terms: dict[str, Any] = {"levels": opt.parse_levels(levels)}
-    terms["effects"] = opt.parse_effects(effects)
+    level_numbers = opt.parse_levels(levels)
     reading = ReadOptions(id_column, weights, missing or (), drop or (), words or ())
     source = read_source(table, types, q, family=family, optional_q=False, reading=reading)
     if source.q is None:
@@ -253,15 +268,28 @@ def validate_q(
         for note in source.notes:
             say(note)
     with collected_warnings() as issued, progress_bar() as observer:
-        terms |= {"family": source.family, "observer": observer}
-        model = DCRL(source.q.num_columns - 1, random_state=seed, **terms)
+        model = DCRL(
+            source.q.num_columns - 1,
+            levels=level_numbers,
+            effects=opt.parse_effects(effects),
+            family=source.family,
+            random_state=seed,
+            observer=observer,
+        )
         free = None
         if estimate:
             fitted = DCRL(**model.get_params()).fit(source.table, sample_weight=source.weights)
             free = fitted.result_
-        how: dict[str, Any] = {"n_resamples": resamples, "max_changes": changes}
-        how |= {"sample_weight": source.weights, "random_state": seed}
-        found = validate(model, source.table, source.q, estimated=free, **how)
+        found = validate(
+            model,
+            source.table,
+            source.q,
+            estimated=free,
+            sample_weight=source.weights,
+            n_resamples=resamples,
+            max_changes=changes,
+            random_state=seed,
+        )
     for warning in issued:
         show_warning(warning)
     present_table(found.entries, out, found.to_rows() if json_ else found.summary())

@@ -36,7 +36,7 @@ def report(
     result: Path = typer.Argument(
         help="Folder that `hidag fit --out` wrote, or result.npz in it.", show_default=False
     ),
-    out: Path | None = option(None, "File to write.", shown="report.html beside the result"),
+    out: Path | None = option(None, "HTML file to write.", shown="report.html beside the result"),
     title: str | None = option(None, "Title of the page.", shown="that of the fit"),
 ) -> None:
     """Write the report of a fit, one self-contained HTML page."""
@@ -103,11 +103,12 @@ def errors(
     table: DataTable,
     kind: str | None = option(
         None,
-        "louis (observed information), sandwich (robust to misspecification), scores (fastest).",
+        "Estimator: louis (observed information), sandwich (robust to misspecification, for survey "
+        "weights), scores (fastest).",
         shown="louis, with --weights sandwich",
     ),
     weights: opt.WeightsColumn = None,
-    level: float = option(0.9, "Coverage of the intervals."),
+    level: float = option(0.9, "Coverage of the intervals, between 0 and 1."),
     missing: opt.MissingAgain = None,
     out: opt.NumbersFile = None,
     patterns: Path | None = option(
@@ -142,7 +143,7 @@ def errors(
 def goodness(
     result: opt.FitFile,
     table: DataTable,
-    tables: int = option(100, "Data sets simulated for the predictive checks."),
+    tables: int = option(100, "Number of data sets simulated for the predictive checks."),
     seed: opt.Seed = 0,
     out: Path | None = option(
         None, "Folder for pairs.csv, items.csv, checks.csv and persons.csv, if computable."
@@ -223,16 +224,21 @@ def bootstrap(
     resamples: int = option(100, "Number of bootstrap samples.", "--resamples", "-r"),
     kind: str = option(
         "nonparametric",
-        "nonparametric (rows redrawn) or parametric (simulated, if the model is correct).",
+        "How samples are drawn: nonparametric (rows with replacement) or parametric (from the fit, "
+        "which assumes that the model is correct).",
     ),
     start: str = option(
-        "full", "full (as in the fit) or fitted (from the estimate: faster, misses other optima)."
+        "full",
+        "Where refits start: full (as the fit did) or fitted (at the estimate, which is faster but "
+        "misses other optima).",
     ),
     weights: str | None = option(
-        None, "Column of row weights, resampled with their rows.", shown="equal weights"
+        None,
+        "Column of row weights, as in `hidag fit`; they are resampled with their rows.",
+        shown="equal weights",
     ),
     missing: opt.MissingAgain = None,
-    jobs: int = option(-1, "Processes; -1: all processors."),
+    jobs: int = option(-1, "Number of processes, -1 for all processors."),
     seed: opt.Seed = 0,
 ) -> None:
     """Refit bootstrap samples: support of edges and of Q, and intervals of all parameters."""
@@ -246,16 +252,18 @@ def bootstrap(
     folder = result if result.is_dir() else result.parent
     rows, others = read_items(fitted, table, [weights], missing)
     check_folder(folder, BOOTSTRAP_FILES, files_read(table), sign=BOOTSTRAP_FILES[-1])
-    how: dict[str, Any] = {"kind": kind, "start": start, "n_jobs": jobs, "random_state": seed}
     with collected_warnings(), counting_bar() as draw:
         found = resample(
             fitted,
             rows,
             n_resamples=resamples,
+            kind=kind,
+            start=start,
+            n_jobs=jobs,
+            random_state=seed,
             sample_weight=read_weights(others, weights, rows),
             observer=draw and (lambda step: draw("refits", step.n_done, step.n_resamples)),
             folder=folder / RESAMPLES,
-            **how,
         )
     files = _bootstrap_files(fitted, found)
     previous = _count_refits(folder)

@@ -20,6 +20,8 @@ from hidag.exceptions import DataError, HidagError
 from hidag.formatting import plural
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from hidag.metrics.evaluation import Evaluation
     from hidag.results import FitResult
     from hidag.simulation.truth import Simulation, Truth
@@ -50,17 +52,26 @@ class Demo(StrEnum):
 def simulate(
     out: Path = option(..., "Folder for the data and the truth."),
     model: str = option(
-        "Chain-5", "Chain-5, Tree-5, Model-5, Chain-10, Tree-10, Model-7, Model-8 or Model-13."
+        "Chain-5",
+        "Latent graph: Chain-5, Tree-5, Model-5, Chain-10, Tree-10, Model-7, Model-8 or Model-13.",
     ),
-    q: str = option("Q1", "Q-matrix: Q1 or Q2.", "--q"),
-    family: str = option("gaussian", "bernoulli, poisson, poisson-identity, gaussian, lognormal."),
-    design: str = option("research-code", "text (as printed) or research-code (as run)."),
+    q: str = option(
+        "Q1", "Q-matrix of the paper: Q1 (items of up to 3 latents) or Q2 (up to 5).", "--q"
+    ),
+    family: str = option("gaussian", "Type of all items: bernoulli, poisson, gaussian, lognormal."),
+    design: str = option(
+        "research-code", "Version of the design: text (as printed) or research-code (as run)."
+    ),
     rows: int = option(3000, "Number of rows.", "--rows", "-n", least=1),
     levels: str = option(
-        "2", "Levels per latent, 2 in the paper: one number for all, or one per latent (2,3,2,2,2)."
+        "2",
+        "Number of levels of the latents, 2 in the paper: one for all, or one per latent "
+        "(2,3,2,2,2).",
     ),
-    missing: float = option(0.0, "Share of missing cells."),
-    seed: int = option(0, "The same seed gives the same data.", least=0),
+    missing: float = option(0.0, "Share of cells that are missing, such as 0.1."),
+    seed: int = option(
+        0, "Seed of the random numbers: the same seed gives the same data.", least=0
+    ),
 ) -> None:
     """Simulate data from a design of the paper: responses.csv, types.csv and truth.json."""
     import numpy as np
@@ -162,7 +173,9 @@ def demo(
         "response times of a test.",
     ),
     out: Path | None = option(None, "Folder for the results.", shown="demo or demo-assessment"),
-    seed: int = option(1, "The same seed gives the same demo.", least=0),
+    seed: int = option(
+        1, "Seed of the random numbers: the same seed gives the same demo.", least=0
+    ),
 ) -> None:
     """Simulate data, fit them, and compare the estimate with the truth."""
     if which is Demo.assessment:
@@ -182,6 +195,7 @@ def run_assessment(out: Path, seed: int) -> None:
     from hidag.cli.data_source import read_source
     from hidag.cli.output_files import fit_files
     from hidag.cli.result_text import say_types
+    from hidag.estimator import DCRL
     from hidag.metrics.evaluation import evaluate
     from hidag.reporting import assemble_report, list_concerns
     from hidag.simulation.truth import simulate
@@ -200,8 +214,8 @@ def run_assessment(out: Path, seed: int) -> None:
     say(f"  hidag fit {data_folder} --latents {truth.n_latents} --family '{times}'\n")
 
     source = read_source(data_folder, family=[times])
-    settings = {"random_state": int(fit_seed), "n_starts": 5}
-    result, values, issued = fit_source(source, truth.n_latents, settings)
+    model = DCRL(truth.n_latents, family=source.family, n_starts=5, random_state=int(fit_seed))
+    result, values, issued = fit_source(source, model)
     for concern in list_concerns(result, issued):
         show_warning(concern)
     say_types(result)
@@ -290,10 +304,16 @@ def _comparison_figures(
     order = np.array(evaluation.permutation, dtype=np.intp)
     signs = np.where(evaluation.flips, -1.0, 1.0)
     loadings = result.parameters.reordered(latents=order).loadings * signs
-    names: dict[str, Any] = {"item_names": truth.item_names, "latent_names": truth.latent_names}
     size, q_size = size_of_graph(graph, truth=truth.cpdag), size_of_q(*loadings.shape)
+
+    def draw_q(ax: Axes) -> Axes:
+        names = truth.item_names, truth.latent_names
+        return plot_q(
+            loadings, ax, truth=truth.q_matrix, item_names=names[0], latent_names=names[1]
+        )
+
     draw = (
         png_writer(lambda ax: plot_graph(graph, ax, truth=truth.cpdag), size, fill=True),
-        png_writer(lambda ax: plot_q(loadings, ax, truth=truth.q_matrix, **names), q_size),
+        png_writer(draw_q, q_size),
     )
     return dict(zip(COMPARISONS, draw, strict=True))

@@ -45,8 +45,12 @@ def whatif(
     given: list[str] | None = option(
         None, "Condition on a latent or an item: Z2=0; with --do it holds after the intervention."
     ),
-    effects: bool = option(False, "Print the average effects of all latents.", "--effects"),
-    draws: int = option(200, "Draws for the intervals of --effects; 0 omits them.", least=0),
+    effects: bool = option(
+        False, "Print the average effects of every latent on the others and the items.", "--effects"
+    ),
+    draws: int = option(
+        200, "Number of draws for the intervals of --effects; 0 omits them.", least=0
+    ),
     out: NumbersFile = None,
     json_: Json = False,
 ) -> None:
@@ -292,9 +296,12 @@ def _write(path: Path | None, names: list[str], rows: list[_Row]) -> None:
 def export(
     result: FitFile,
     kind: str = option(
-        "bif", "bif (pgmpy, bnlearn), dot (Graphviz) or gml with tables; dowhy (graph).", "--format"
+        "bif",
+        "Format: bif (for pgmpy and bnlearn), dot (Graphviz) or gml, all three with probability "
+        "tables; or dowhy (the graph alone).",
+        "--format",
     ),
-    out: Path | None = option(None, "File to write.", shown="the terminal"),
+    out: Path | None = option(None, "File to write, such as latents.bif.", shown="the terminal"),
     items: bool = option(False, "Include the items, not the latents alone.", "--items"),
 ) -> None:
     """Export the network of the latents for other programs."""
