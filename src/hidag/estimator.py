@@ -206,7 +206,7 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         the distribution obeys it in all stages, otherwise only the final graph does. A
         `KnowledgeWarning` reports the likelihood lost by knowledge that the data contradict.
     n_starts : int or "auto", default "auto"
-        Number of starts of Stage I. With an unknown Q "auto" is 1 if two starts of different kinds
+        Number of starts of Stage I. With an unknown Q "auto" is 1 or 2 if starts of different kinds
         agree, else 8; with a given Q, whose likelihood has more local maxima, 4 to 100, as their
         cost allows. SAEM under a network law uses one start.
     max_iter : int, default 300
