@@ -116,7 +116,7 @@ SPECIFICATION = [
         ("CONFIG.exploratory.same_directions", "CONFIG.exploratory.starts_on_disagreement"),
         lambda cosine, n: (
             f"a cosine of at least {decimal(cosine)}, and latents are binary, the first is used "
-            f"alone; otherwise {WORDS[n]} are used"
+            f"alone, with more levels both; otherwise {WORDS[n]} are used"
         ),
     ),
     (
