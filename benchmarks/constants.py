@@ -4,10 +4,12 @@
     python benchmarks/constants.py --constants em.gain_window=5,20 basin_hopping.most_moves=0
     python benchmarks/constants.py --tables weak,paper --replicates 10 --jobs 4 \\
         --variant "no moves: basin_hopping.most_moves=0, split_moves.most_splits=0"
+    python benchmarks/constants.py --ablation --tables ablation --replicates 2
 
 Each numeric constant of the stages (`hidag.config`) is halved and doubled; for a share above one
 half it is the distance from 1. Values of a tuple are separated by "/". A variant changes several
-constants together, for instance to remove moves of the search. Prints, relative to the default: the
+constants together, for instance to remove moves of the search; --ablation removes each move of the
+search in turn. Prints, relative to the default: the
 mean change of log-likelihood and of the criterion (it less half of BIC's cost of the parameters);
 how many tables end more than 0.5 units of the criterion lower and higher; mean changes of SHD (Q
 and latent graph together) and of wrong entries of Q; the ratio of CPU seconds. A line ends in
@@ -17,7 +19,7 @@ such lines also show how much CPU seconds vary by chance.
 Tables (--tables, default "quick"): "weak", the paper's text design with Bernoulli items; "paper",
 cells of its research code; "given", a given Q with main effects, DINA and G-DINA; "levels", three
 levels; "many", 16 latents, which are sampled; "select", an unknown number of latents. "quick" has a
-small table of each kind.
+small table of each kind, "ablation" a table of each kind that a move of the search is for.
 """
 
 from __future__ import annotations
@@ -127,6 +129,28 @@ def given(effects: str, n_latents: int, n_rows: int) -> Cell:
     return Cell(f"given Q, {effects}, {n_rows}", draw, n_rows, settings)
 
 
+def few_pure(family: str, n_rows: int) -> Cell:
+    """Return items of which most have two or three of five latents."""
+
+    def draw(rng: np.random.Generator) -> Truth:
+        law = random_law(random_dag(5, 0.4, rng=rng), rng=rng)
+        q = random_q(20, 5, pure_share=0.25, max_parents=3, rng=rng)
+        return random_truth(law, q, family, rng=rng)
+
+    return Cell(f"few pure items, {family}, {n_rows}", draw, n_rows, {})
+
+
+def unequal(family: str, n_rows: int) -> Cell:
+    """Return the paper's chain of three latents with unequal numbers of levels."""
+    asked = (3, 2, 3)
+
+    def draw(rng: np.random.Generator) -> Truth:
+        law = random_law(chain_dag(3), levels=asked, rng=rng)
+        return make_truth(law, banded_q(3, 1), family)
+
+    return Cell(f"levels 3-2-3, {family}, {n_rows}", draw, n_rows, {"levels": asked})
+
+
 def levels(n_latents: int, n_rows: int) -> Cell:
     """Return binary items of latents with three levels."""
 
@@ -162,6 +186,16 @@ SETS: dict[str, tuple[Cell, ...]] = {
     "select": tuple(
         paper(f"{m} Q1", "bernoulli", 2000, n_latents="auto") for m in ("Chain-5", "Model-7")
     ),
+    "ablation": (
+        paper("Chain-5 Q1", "bernoulli", 3000, "text"),
+        paper("Tree-10 Q2", "bernoulli", 3000),
+        paper("Model-7 Q2", "poisson", 3000),
+        few_pure("bernoulli", 3000),
+        few_pure("gaussian", 1000),
+        levels(3, 2000),
+        unequal("gaussian", 2000),
+        *(given(effects, 5, 500) for effects in ("main", "gdina")),
+    ),
     "quick": (
         weak(3, 300),
         *(paper("Chain-5 Q2", family, 500) for family in ("bernoulli", "gaussian", "poisson")),
@@ -171,6 +205,21 @@ SETS: dict[str, tuple[Cell, ...]] = {
         paper("Chain-5 Q1", "bernoulli", 500, n_latents="auto"),
     ),
 }
+
+
+#: The moves of the search, and what removes each of them.
+ABLATION = (
+    "one start: exploratory.starts_on_disagreement=1",
+    "one end, no moves between optima: recombination.most_ends=1",
+    "no recombination: recombination.same_version=-1",
+    "no basin hopping: basin_hopping.most_moves=0",
+    "no splits: split_moves.most_splits=0",
+    "no monotone loadings: recombination.largest_share_against=0",
+    "no level moves: levels.max_rounds=0, levels.max_exchanges=0",
+    "one round of structural EM: structural_em.max_rounds=1",
+    "no edge tests: graph_stage.max_edge_tests=0",
+    "no restarts of items: confirmatory.restarts_without_gain=0",
+)
 
 
 def alternatives(value: Any) -> list[Any]:
@@ -214,7 +263,7 @@ def variants(options: argparse.Namespace) -> dict[str, Changes]:
     ]
     for name, values in [*found, *map(parse, options.constants)]:
         out |= {f"{name}={shown(value)}": {name: value} for value in values}
-    for text in options.variant:
+    for text in (*(ABLATION if options.ablation else ()), *options.variant):
         label, _, changes = text.partition(":")
         out[label] = {name: values[0] for name, values in map(parse, changes.split(","))}
     return out
@@ -257,6 +306,7 @@ def main() -> None:
     parser.add_argument("stages", nargs="*", metavar="STAGE", help="all constants of a stage")
     parser.add_argument("--constants", nargs="+", default=[], metavar="STAGE.CONSTANT=VALUES")
     parser.add_argument("--variant", action="append", default=[], metavar="NAME: CHANGES")
+    parser.add_argument("--ablation", action="store_true", help="without each move in turn")
     parser.add_argument("--tables", default="quick", help=f"{', '.join(SETS)}; or several")
     parser.add_argument("--replicates", type=int, default=1, help="tables of each kind")
     parser.add_argument("--seed", type=int, default=0, help="seed of the first table of each kind")

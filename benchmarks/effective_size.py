@@ -15,7 +15,7 @@ import argparse
 import numpy as np
 
 from hidag import design, simulate
-from hidag.em.problem import Schedule
+from hidag.em.em import Schedule
 from hidag.fitting.settings import GraphSettings
 from hidag.fitting.stages import learn_graph
 from hidag.measurement import default_penalty

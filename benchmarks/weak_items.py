@@ -20,9 +20,8 @@ import numpy as np
 from hidag import DCRL, evaluate, simulate
 from hidag.em.design_data import WorkingData
 from hidag.em.e_step import run_e_step
-from hidag.em.em import Estimate
+from hidag.em.em import Estimate, Schedule
 from hidag.em.m_step import Basis, allowed_coefficients
-from hidag.em.problem import Schedule
 from hidag.measurement import MeasurementParameters, Terms, default_penalty
 from hidag.metrics import Parts
 from hidag.simulation import design

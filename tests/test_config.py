@@ -17,7 +17,7 @@ import hidag
 from hidag import DCRL
 from hidag.config import CONFIG, override
 from hidag.em.block_e_step import choose_split
-from hidag.em.problem import Schedule
+from hidag.em.em import Schedule
 from hidag.exceptions import SettingError
 
 SOURCE = Path(hidag.__file__).parent

@@ -9,9 +9,8 @@ import pytest
 
 from hidag.em.cells import CellModel, run_cells
 from hidag.em.design_data import WorkingData
-from hidag.em.em import run_em
+from hidag.em.em import Problem, Schedule, run_em
 from hidag.em.m_step import Basis
-from hidag.em.problem import Problem, Schedule
 from hidag.initialization.start_points import spread_law
 from hidag.kernels.coordinate_descent import FREE, PENALISED, ZERO
 from hidag.latent import StateSpace

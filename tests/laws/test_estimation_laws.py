@@ -11,10 +11,9 @@ from scipy.special import expit
 
 from hidag.em.design_data import WorkingData
 from hidag.em.e_step import run_e_step
-from hidag.em.em import run_em
+from hidag.em.em import Problem, Schedule, run_em
 from hidag.em.m_step import Basis, run_m_step
 from hidag.em.posterior import posterior_marginals, row_log_likelihood
-from hidag.em.problem import Problem, Schedule
 from hidag.em.saem import GibbsSampler
 from hidag.initialization.initializers import predictors, spectral_start
 from hidag.latent import SaturatedLaw, StateSpace

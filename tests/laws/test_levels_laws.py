@@ -8,9 +8,8 @@ from scipy import stats
 
 from hidag.em.design_data import WorkingData
 from hidag.em.e_step import StateScores, iterate_posteriors, run_e_step
-from hidag.em.em import run_em
+from hidag.em.em import Problem, Schedule, run_em
 from hidag.em.m_step import Basis, run_m_step
-from hidag.em.problem import Problem, Schedule
 from hidag.em.saem import GibbsSampler
 from hidag.kernels.coordinate_descent import FREE, ZERO
 from hidag.latent import NetworkLaw, StateSpace

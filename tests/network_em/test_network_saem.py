@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from hidag.em.design_data import WorkingData
+from hidag.em.em import Schedule
 from hidag.em.information import information_ratio
 from hidag.em.layout import ItemLayout
 from hidag.em.m_step import Basis, allowed_coefficients, coefficient_scales, run_m_step
 from hidag.em.posterior import most_probable_states, posterior_marginals
-from hidag.em.problem import Schedule
 from hidag.em.saem import GibbsSampler
 from hidag.exceptions import SettingError
 from hidag.latent import NetworkLaw, StateSpace

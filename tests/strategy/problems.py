@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from hidag.em.design_data import WorkingData
+from hidag.em.em import Schedule
 from hidag.em.m_step import Basis, allowed_coefficients
-from hidag.em.problem import Schedule
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Terms, default_penalty
 from hidag.simulation import Truth, chain_dag, make_truth, random_law, simulate

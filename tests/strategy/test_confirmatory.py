@@ -10,9 +10,8 @@ import pytest
 from hidag import DCRL
 from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
-from hidag.em.em import run_em
+from hidag.em.em import Schedule, run_em
 from hidag.em.m_step import Basis, allowed_coefficients
-from hidag.em.problem import Schedule
 from hidag.initialization.initializers import generators_of
 from hidag.initialization.start_points import confirmatory_start
 from hidag.latent import StateSpace

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from hidag.em.design_data import WorkingData
-from hidag.em.em import run_em
+from hidag.em.em import Problem, Schedule, run_em
 from hidag.em.m_step import Basis, allowed_coefficients
-from hidag.em.problem import Problem, Schedule
 from hidag.initialization.start_points import exchanges, with_better_levels
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import NO_SPARSITY

@@ -10,9 +10,8 @@ import pytest
 
 from hidag import DCRL
 from hidag.em.design_data import WorkingData
-from hidag.em.em import run_em
+from hidag.em.em import Schedule, run_em
 from hidag.em.m_step import Basis, allowed_coefficients
-from hidag.em.problem import Schedule
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.latent.laws import factorise_counts
 from hidag.measurement import NO_SPARSITY, MeasurementParameters, Terms

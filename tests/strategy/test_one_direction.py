@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from hidag.em.e_step import run_e_step
-from hidag.em.em import run_em
+from hidag.em.em import Schedule, run_em
 from hidag.em.m_step import Basis
-from hidag.em.problem import Schedule
 from hidag.kernels.coordinate_descent import NONNEGATIVE, PENALISED
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Terms

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidag.em.problem import Schedule
+from hidag.em.em import Schedule
 from hidag.exceptions import SettingError
 from hidag.fitting.settings import GraphSettings
 from hidag.fitting.stages import learn_graph

@@ -9,7 +9,7 @@ import pytest
 
 from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
-from hidag.em.problem import Schedule
+from hidag.em.em import Schedule
 from hidag.initialization.initializers import network_start
 from hidag.latent import LatentCounts
 from hidag.measurement import default_penalty

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from hidag.em.design_data import WorkingData
-from hidag.em.em import run_em
+from hidag.em.em import Schedule, run_em
 from hidag.em.m_step import Basis, allowed_coefficients
-from hidag.em.problem import Schedule
 from hidag.initialization.initializers import predictors, spectral_start
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 from hidag.latent.laws import factorise_counts

@@ -18,9 +18,8 @@ from hidag.diagnostics.moment_tests import (
     parameter_items,
 )
 from hidag.em.design_data import WorkingData
-from hidag.em.em import Estimate, extrapolate_gain, normalise_counts, run_em
+from hidag.em.em import Estimate, Problem, Schedule, extrapolate_gain, normalise_counts, run_em
 from hidag.em.m_step import Basis
-from hidag.em.problem import Problem, Schedule
 from hidag.fitting.information.free_parameters import (
     FreeParameters,
     item_scores,

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from hidag.config import CONFIG
 from hidag.em.e_step import run_e_step
-from hidag.em.em import Estimate, has_converged
+from hidag.em.em import Estimate, Problem, has_converged
 from hidag.em.m_step import coefficient_scales
-from hidag.em.problem import Problem
 from hidag.kernels.cell_em import MOST_GROUPED, cell_em_steps
 from hidag.kernels.coordinate_descent import FREE, ZERO
 from hidag.measurement.families.base import family_named

@@ -1,9 +1,9 @@
-"""Penalised EM with an exact E-step, and EM for the latent distribution with fixed items."""
+"""The estimation problem, penalised EM with an exact E-step, and EM for the law alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -21,10 +21,17 @@ from hidag.em.e_step import (
     run_law_e_step,
     sum_lanes,
 )
-from hidag.em.m_step import coefficient_scales, penalty_scales, run_m_step, total_penalty
-from hidag.em.problem import Problem
+from hidag.em.m_step import (
+    Basis,
+    coefficient_scales,
+    penalty_scales,
+    run_m_step,
+    total_penalty,
+)
 from hidag.kernels.coordinate_descent import NONNEGATIVE
+from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
+from hidag.measurement.penalties import Penalty
 
 Array = NDArray[np.float64]
 #: M-step of the latent distribution: expected counts (S,) to probabilities (S,).
@@ -33,6 +40,44 @@ LawStep = Callable[[Array], Array]
 _Point = tuple[MeasurementParameters, Array]
 #: Stored rows: (row weights, densities) of blocks, by lane.
 _Lanes = list[list[tuple[Array, BlockDensities]]]
+
+
+#: Called after every iteration with (iteration, max_iter, objective).
+Observer = Callable[[int, int, float], None]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Number of iterations, convergence criterion and step sizes."""
+
+    max_iter: int = 200
+    # EM converges when an iteration, and by extrapolation all further iterations together,
+    # raise the penalised log-likelihood by less than ``tolerance`` per row, counting at most
+    # 3000 rows. SAEM converges when coefficients drift by less than 2/sqrt(N) of their scale in
+    # 20 iterations.
+    tolerance: float = 1e-4
+    # SAEM iterations of step size 1 before the Robbins-Monro average
+    burn_in: int = field(default_factory=lambda: CONFIG.em.saem_burn_in)
+    # iteration ``t`` after the burn-in has step size ``t ** -decay``; between 1/2 and 1
+    decay: float = field(default_factory=lambda: CONFIG.em.saem_decay)
+    n_sweeps: int = 1  # Gibbs sweeps per SAEM iteration, the paper's C
+    n_newton: int = field(default_factory=lambda: CONFIG.m_step.newton_steps)  # of an M-step
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A penalised likelihood to maximise over item parameters and the latent distribution."""
+
+    data: WorkingData
+    space: StateSpace
+    basis: Basis  # the joint states as regressors
+    # (J, 1 + T): ZERO, PENALISED, FREE or NONNEGATIVE for each coefficient; the intercept,
+    # column 0, is free
+    allowed: NDArray[np.uint8]
+    penalty: Penalty
+    schedule: Schedule
+    n_threads: int = 1  # changes the running time, never the result
+    observer: Observer | None = None
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
 from hidag.em.e_step import Statistics, log_probabilities, run_e_step
-from hidag.em.em import Estimate, largest_change
+from hidag.em.em import Estimate, Problem, Schedule, largest_change
 from hidag.em.layout import ItemLayout
 from hidag.em.m_step import coefficient_scales, penalty_scales, run_m_step, total_penalty
-from hidag.em.problem import Problem, Schedule
 from hidag.kernels import gibbs
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.config import CONFIG
-from hidag.em.em import Estimate, LawStep, append_run, normalise_counts, run_em
+from hidag.em.em import Estimate, LawStep, Problem, append_run, normalise_counts, run_em
 from hidag.em.information import observed_information
 from hidag.em.m_step import coefficient_scales, is_penalised, penalty_scales, total_penalty
-from hidag.em.problem import Problem
 from hidag.kernels.coordinate_descent import FREE, NONNEGATIVE, ZERO
 from hidag.measurement.penalties import Penalty
 from hidag.measurement.terms import Terms

@@ -28,9 +28,8 @@ from hidag.data.q_matrix import read_q_matrix
 from hidag.data.table import Observations
 from hidag.data.value_checks import check_values
 from hidag.em.design_data import WorkingData
-from hidag.em.em import run_em
+from hidag.em.em import Problem, Schedule, run_em
 from hidag.em.m_step import Basis
-from hidag.em.problem import Problem, Schedule
 from hidag.exceptions import Advice, Message, Setting
 from hidag.fitting.information_criteria import (
     InformationCriteria,

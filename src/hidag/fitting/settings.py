@@ -25,7 +25,7 @@ from hidag.data.value_checks import (
     warn_of_row_ids,
     warn_of_values,
 )
-from hidag.em.problem import Schedule
+from hidag.em.em import Schedule
 from hidag.exceptions import (
     Choices,
     HidagWarning,

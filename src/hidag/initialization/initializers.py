@@ -27,9 +27,8 @@ from scipy.optimize import linear_sum_assignment
 from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData, weighted_mean_and_sd
 from hidag.em.e_step import Statistics
-from hidag.em.em import Estimate, LawStep, normalise_counts, run_em
+from hidag.em.em import Estimate, LawStep, Problem, Schedule, normalise_counts, run_em
 from hidag.em.m_step import Basis, coefficient_scales, run_m_step
-from hidag.em.problem import Problem, Schedule
 from hidag.em.saem import run_saem
 from hidag.initialization.rotations import geomin, leading_eigenvectors, rotate_to_anchors, varimax
 from hidag.initialization.start_points import (

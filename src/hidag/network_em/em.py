@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
 from hidag.em.e_step import Statistics
-from hidag.em.em import largest_change, remaining_gain
+from hidag.em.em import Schedule, largest_change, remaining_gain
 from hidag.em.layout import ItemLayout, NetworkLayout
 from hidag.em.m_step import coefficient_scales, run_m_step
-from hidag.em.problem import Schedule
 from hidag.em.saem import DriftCriterion, robbins_monro_step
 from hidag.kernels.coordinate_descent import FREE
 from hidag.latent.laws import NetworkLaw, Parents

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from hidag.config import CONFIG
 from hidag.em.cells import CellModel, run_cells
-from hidag.em.em import Estimate, append_run, run_em
+from hidag.em.em import Estimate, Schedule, append_run, run_em
 from hidag.em.m_step import coefficient_scales
-from hidag.em.problem import Schedule
 from hidag.initialization.initializers import generators_of
 from hidag.initialization.start_points import (
     StartPoint,
@@ -228,6 +227,8 @@ def _restart_items(
     rng = generators_of(problem.seed, len(ends) + 1)[-1]
     waited = 0
     for place in cycle(order):
+        if waited >= config.restarts_without_gain:
+            return
         now = ends[place].parameters
         other = _random_start(problem, rng).parameters
         chosen = rng.random(len(now.intercept)) < rng.uniform(*config.restarted_shares)
@@ -240,8 +241,6 @@ def _restart_items(
         waited += 1
         if found.objective > ends[place].objective + config.same_objective:
             ends[place], waited = found, 0
-        if waited == config.restarts_without_gain:
-            return
 
 
 def _submodel_ends(problem: SearchProblem, short: SearchProblem, run: _Run) -> Iterator[_End]:

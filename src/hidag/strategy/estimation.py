@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from hidag.config import CONFIG
 from hidag.data.rows import canonical_order, collapse_rows
 from hidag.em.design_data import WorkingData
+from hidag.em.em import Schedule
 from hidag.em.m_step import Basis, allowed_coefficients
-from hidag.em.problem import Schedule
 from hidag.em.saem import run_saem
 from hidag.exceptions import Advice, Setting, SettingError
 from hidag.initialization.initializers import generators_of, start_points

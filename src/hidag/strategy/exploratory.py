@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.config import CONFIG
-from hidag.em.em import Estimate, run_em
+from hidag.em.em import Estimate, Observer, run_em
 from hidag.em.information import information_ratio
 from hidag.em.m_step import penalty_scales, total_penalty
-from hidag.em.problem import Observer
 from hidag.em.support import select_support
 from hidag.initialization.initializers import (
     fit_own_support,

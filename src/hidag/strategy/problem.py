@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from hidag.config import CONFIG
 from hidag.em.cells import CellModel
 from hidag.em.design_data import WorkingData
-from hidag.em.em import Estimate
-from hidag.em.problem import Observer, Problem, Schedule
+from hidag.em.em import Estimate, Observer, Problem, Schedule
 from hidag.exceptions import Setting, SettingError
 from hidag.latent.laws import Parents
 from hidag.latent.state_space import StateSpace

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
+from hidag.em.em import Schedule
 from hidag.em.m_step import allowed_coefficients, coefficient_scales
-from hidag.em.problem import Schedule
 from hidag.initialization.initializers import independent_law, network_start
 from hidag.latent.laws import NetworkLaw, Parents
 from hidag.measurement.parameters import MeasurementParameters

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from hidag.em.problem import Schedule
+from hidag.em.em import Schedule
 from hidag.fitting.information_criteria import (
     InformationCriteria,
     criteria_of,

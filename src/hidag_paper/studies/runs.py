@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from hidag.em.problem import Schedule
+from hidag.em.em import Schedule
 from hidag.estimator import DCRL
 from hidag.exceptions import HidagWarning, SettingError
 from hidag.fitting.settings import GraphSettings, chosen_penalty, plain_value

@@ -28,8 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.config import CONFIG
-from hidag.em.em import Estimate, LawStep, append_run, normalise_counts, run_em
-from hidag.em.problem import Observer
+from hidag.em.em import Estimate, LawStep, Observer, append_run, normalise_counts, run_em
 from hidag.initialization.start_points import spread_law
 from hidag.kernels.coordinate_descent import FREE
 from hidag.latent.laws import factorise_counts

@@ -18,10 +18,9 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import betaln
 
 from hidag.config import CONFIG
-from hidag.em.em import Estimate, append_run, run_em
+from hidag.em.em import Estimate, Observer, append_run, run_em
 from hidag.em.information import log_evidence, observed_information
 from hidag.em.m_step import Basis, coefficient_scales, is_penalised
-from hidag.em.problem import Observer
 from hidag.kernels.coordinate_descent import NONNEGATIVE, PENALISED
 from hidag.latent.laws import factorise_counts
 from hidag.measurement.parameters import MeasurementParameters

@@ -17,9 +17,8 @@ from scipy.optimize import Bounds, minimize
 
 from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData, weighted_mean_and_sd
-from hidag.em.em import Estimate, append_run, run_em
+from hidag.em.em import Estimate, Observer, append_run, run_em
 from hidag.em.m_step import coefficient_scales, is_penalised
-from hidag.em.problem import Observer
 from hidag.initialization.start_points import spread_law
 from hidag.measurement.families.base import MeanFamily
 from hidag.measurement.parameters import MeasurementParameters
