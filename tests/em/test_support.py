@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from hidag import DCRL
 from hidag.em.design_data import WorkingData
 from hidag.em.e_step import run_e_step
-from hidag.em.information import observed_information
+from hidag.em.information import observed_information, score_tests
 from hidag.em.m_step import Basis
+from hidag.em.posterior import row_log_likelihood
 from hidag.em.support import adapt_penalty, group_moves, select_subset
-from hidag.latent import StateSpace
-from hidag.measurement import MeasurementParameters, Penalty
+from hidag.latent import SaturatedLaw, StateSpace
+from hidag.measurement import MeasurementParameters, Penalty, Terms
 
 
 @pytest.mark.parametrize("family", ["bernoulli", "poisson", "poisson-identity", "gaussian"])
@@ -46,6 +49,48 @@ def test_the_score_is_the_gradient_of_the_observed_likelihood(family, missing):
             slope = (value(j, a, 1e-5) - value(j, a, -1e-5)) / 2e-5
             assert gradient[j, a] == pytest.approx(slope, abs=1e-3)
         assert (np.linalg.eigvalsh(information[j]) > -1e-9).all()
+
+
+@pytest.mark.parametrize("n_latents", [3, 5])
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_score_tests_are_those_of_the_rows_log_likelihoods(n_latents, missing):
+    # With 5 latents the statistics of main effects are sums over terms, not over states.
+    rng = np.random.default_rng(n_latents)
+    q = np.vstack([np.eye(n_latents), np.eye(n_latents) + np.eye(n_latents, k=1)])
+    families = ("gaussian", "bernoulli", "ordinal(3)", "poisson") * n_latents
+    families = families[: len(q)]
+    cutpoints = np.where([[name == "ordinal(3)"] for name in families], 1.2, np.nan)
+    terms = Terms((2,) * n_latents, tuple(((k, 1), (k + 1, 1)) for k in range(n_latents - 1)))
+    loadings = np.zeros((len(q), terms.n_terms))
+    loadings[:, :n_latents] = q * rng.uniform(0.5, 1.0, q.shape)
+    items = MeasurementParameters(
+        families, np.full(len(q), -0.4), loadings, np.ones(len(q)), terms, cutpoints
+    )
+    space = StateSpace.binary(n_latents)
+    law = SaturatedLaw(space, rng.dirichlet(np.full(space.n_states, 2.0)))
+    values = np.array([rng.integers(0, 2, 700) for _ in q]).T.astype(float)
+    values[rng.random(values.shape) < missing] = np.nan
+    data = WorkingData.from_values(values, families, units=(np.zeros(len(q)), np.ones(len(q))))
+    tested = terms.support(q.astype(np.int8)) & (np.arange(terms.n_terms) >= n_latents)
+    basis = Basis.over(space, terms)
+    z = score_tests(items, np.asarray(law.probabilities), data, basis, tested)
+    assert not z[~tested].any()
+
+    def slopes(j: int, a: int) -> np.ndarray:
+        ends = []
+        for step in (1e-4, -1e-4):
+            beta = items.coefficients.copy()
+            beta[j, a] += step
+            moved = replace(items, intercept=beta[:, 0], loadings=beta[:, 1:])
+            ends.append(row_log_likelihood(moved, law, values))
+        return (ends[0] - ends[1]) / 2e-4
+
+    for j, t in np.argwhere(tested):
+        own = np.column_stack([slopes(j, a) for a in (0, *(1 + np.flatnonzero(loadings[j])))])
+        # The part of the score that the item's own coefficients do not explain.
+        left = slopes(j, 1 + t)
+        left = left - own @ np.linalg.lstsq(own, left, rcond=None)[0]
+        assert z[j, t] == pytest.approx(abs(left.sum()) / np.sqrt(left @ left), rel=1e-3, abs=1e-3)
 
 
 def test_select_subset_finds_the_optimum_of_small_problems():

@@ -11,7 +11,7 @@ from scipy.special import betaln
 
 from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
-from hidag.em.e_step import Statistics
+from hidag.em.e_step import Statistics, run_e_step
 from hidag.em.m_step import Basis
 from hidag.em.posterior import PosteriorBlocks
 from hidag.latent.laws import LatentLaw
@@ -101,19 +101,11 @@ def observed_information(
     summed over the item's columns. Statistics expected under the parameters give the score; the
     information is N times an average over the first rows.
     """
-    n_counted = data.n_counted
+    n_counted, n_items, columns = data.n_counted, data.n_items, data.columns
+    derivatives = _state_derivatives(parameters, data, basis)
+    gradient = _score(derivatives, statistics, data, basis)
     data = data.first_rows(CONFIG.information.n_rows)
-    size, n_items, columns = basis.design.shape[1], data.n_items, data.columns
-    beta = parameters.coefficients
-    derivatives = np.empty((columns.n_columns + n_items, len(basis.design)))
-    dtheta, dpartition = derivatives[: columns.n_columns], derivatives[columns.n_columns :]
-    for family, items in parameters.groups():
-        eta = beta[items] @ basis.design.T
-        found = family.slopes(eta, parameters.auxiliary(family, items)[:, None])
-        dtheta[columns.of(family, items)], dpartition[items] = found[0], found[1]
-    counts = statistics.item_counts(np.arange(n_items), data.incomplete)
-    summed = columns.add_up(statistics.sum_x * dtheta)
-    gradient = (summed - counts * dpartition) @ basis.design
+    size = basis.design.shape[1]
     features = np.ascontiguousarray(basis.features)
     posteriors = PosteriorBlocks.of(parameters, probabilities, features, data)
     means = DerivativeMeans.of(derivatives, basis, posteriors.order)
@@ -129,6 +121,81 @@ def observed_information(
             weighted = by_item * data.weights[rows][None, :, None]
         information += by_item.transpose(0, 2, 1) @ weighted
     return gradient, information * (n_counted / data.n_counted)
+
+
+def _state_derivatives(parameters: MeasurementParameters, data: WorkingData, basis: Basis) -> Array:
+    """Return derivatives by state: ``theta'`` of each column, then ``A'`` of items, (D + J, S)."""
+    columns = data.columns
+    out = np.empty((columns.n_columns + data.n_items, len(basis.design)))
+    dtheta, dpartition = out[: columns.n_columns], out[columns.n_columns :]
+    for family, items in parameters.groups():
+        eta = parameters.coefficients[items] @ basis.design.T
+        found = family.slopes(eta, parameters.auxiliary(family, items)[:, None])
+        dtheta[columns.of(family, items)], dpartition[items] = found[0], found[1]
+    return out
+
+
+def _score(derivatives: Array, statistics: Statistics, data: WorkingData, basis: Basis) -> Array:
+    """Return the observed-data score of each item, (J, P)."""
+    columns = data.columns
+    dtheta, dpartition = derivatives[: columns.n_columns], derivatives[columns.n_columns :]
+    counts = statistics.item_counts(np.arange(data.n_items), data.incomplete)
+    summed = columns.add_up(statistics.sum_x * dtheta)
+    return np.asarray((summed - counts * dpartition) @ basis.design)
+
+
+def score_tests(
+    parameters: MeasurementParameters,
+    probabilities: Array,
+    data: WorkingData,
+    basis: Basis,
+    tested: NDArray[np.bool_],
+) -> Array:
+    """Return absolute score statistics of zero loadings ``tested`` (J, T), and 0 elsewhere.
+
+    Each is a test of one loading more, efficient with respect to the item's nonzero coefficients.
+    Only means that these tests need are computed, their covariances from the first rows.
+    """
+    z, design, columns = np.zeros(tested.shape), basis.design, data.columns
+    items = np.flatnonzero(tested.any(axis=1))
+    if len(items) == 0:
+        return z
+    derivatives = _state_derivatives(parameters, data, basis)
+    features = np.ascontiguousarray(basis.features)
+    statistics, _ = run_e_step(parameters, probabilities, data, features)
+    gradient = _score(derivatives, statistics, data, basis)
+    present = np.hstack([np.ones((len(tested), 1), dtype=bool), parameters.loadings != 0])
+    functions, own = [], []
+    for j in items:
+        # The item's own coefficients, then those that are tested.
+        own.append(np.concatenate([np.flatnonzero(present[j]), 1 + np.flatnonzero(tested[j])]))
+        rows = np.append(np.flatnonzero(columns.item == j), columns.n_columns + j)
+        functions.append(
+            (derivatives[rows][:, None, :] * design.T[own[-1]]).reshape(-1, len(design))
+        )
+    n_counted = data.n_counted
+    data = data.first_rows(CONFIG.information.n_rows)
+    posteriors = PosteriorBlocks.of(parameters, probabilities, features, data)
+    means = np.concatenate([part for _, part in posteriors.means(np.vstack(functions).T)])
+    weights = data.row_weights * (n_counted / data.n_counted)
+    ends = np.cumsum([len(part) for part in functions])[:-1]
+    for j, chosen, part in zip(items, own, np.split(means, ends, axis=1), strict=True):
+        by_column = part.reshape(len(part), -1, len(chosen))
+        x = data.x[:, columns.item == j]
+        score = (x[:, :, None] * by_column[:, :-1]).sum(axis=1) - by_column[:, -1]
+        if data.observed is not None:
+            score *= data.observed[:, [j]]
+        information = (score.T * weights) @ score
+        n = int(present[j].sum())
+        block = information[:n, :n] + CONFIG.support.absolute_ridge * np.eye(n)
+        block[np.diag_indices(n)] *= 1.0 + CONFIG.support.relative_ridge
+        slopes = np.linalg.solve(block, information[:n, n:])
+        variance = np.diag(information)[n:] - (information[:n, n:] * slopes).sum(axis=0)
+        # EM has not quite reached the maximum over the item's own coefficients.
+        left = gradient[j, chosen[n:]] - gradient[j, chosen[:n]] @ slopes
+        smallest = CONFIG.support.absolute_ridge
+        z[j, tested[j]] = np.abs(left) / np.sqrt(np.maximum(variance, smallest))
+    return z
 
 
 def information_ratio(

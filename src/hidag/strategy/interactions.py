@@ -11,9 +11,9 @@ from scipy.stats import norm
 
 from hidag.config import CONFIG
 from hidag.em.em import Estimate, LawStep, append_run, normalise_counts, run_em
-from hidag.em.information import observed_information
+from hidag.em.information import score_tests
 from hidag.em.m_step import Basis, coefficient_scales, total_penalty
-from hidag.em.support import loading_z_scores, select_support
+from hidag.em.support import select_support
 from hidag.initialization.initializers import generators_of, start_points
 from hidag.initialization.start_points import StartPoint, spread_law, with_better_levels
 from hidag.kernels.coordinate_descent import FREE, ZERO
@@ -225,15 +225,7 @@ def interaction_scores(
     products = np.arange(terms.n_terms) >= terms.n_main
     order_two = terms.involved.sum(axis=1) == 2
     tested = terms.support(q.astype(np.int8)) & (products & order_two) & (items.loadings == 0)
-    if not tested.any():
-        return terms, np.zeros(tested.shape), tested
-    gradient, information = observed_information(
-        items, estimate.probabilities, estimate.statistics, problem.data, basis
-    )
-    diagonal = np.arange(information.shape[1])
-    information[:, diagonal, diagonal] *= 1.0 + CONFIG.support.relative_ridge
-    information[:, diagonal, diagonal] += CONFIG.support.absolute_ridge
-    return terms, loading_z_scores(items.coefficients, gradient, information), tested
+    return terms, score_tests(items, estimate.probabilities, problem.data, basis, tested), tested
 
 
 def select_interactions(
