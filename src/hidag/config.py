@@ -471,9 +471,12 @@ class SelectionConfig:
 class InteractionConfig:
     """Interactions (``hidag.strategy.interactions``; benchmarks/interactions.py)."""
 
-    # Familywise level of the score tests of products of two latents of an item: as rare as false
-    # interactions may be, before BIC is asked.
-    level: float = 0.005
+    # Familywise level of the score tests of products of two latents of an item. At most .005 of
+    # tables may have false ones, which leaves room for scores that are not quite normal.
+    level: float = 0.001
+    # Share of a score's variance that the item's present coefficients must leave: products that a
+    # hierarchy implies have none.
+    min_own_variance: float = 0.01
     # Rounds of tests and refits with a given Q, and times that items' latents may change under
     # interactions: later rounds rarely change anything.
     max_rounds: int = 3

@@ -164,7 +164,7 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         interactions ("all", "gdina") or up to an order (int), conjunctive ("dina") or disjunctive
         ("dino"). If Q is estimated, interactions are selected by the penalty. "auto" fits main
         effects, tests interactions within the items' latents, and estimates them only if they are
-        significant and improve BIC, also with a given Q.
+        significant and improve BIC, also with a given Q. "main" warns if they are significant.
     family : str, list, mapping or "auto", default "auto"
         Response family of all items, one per item, or by column. "auto" infers it and raises an
         error for ambiguous columns. Available: "bernoulli", "bernoulli-probit",

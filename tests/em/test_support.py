@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hidag import DCRL
+from hidag import DCRL, simulate
 from hidag.em.design_data import WorkingData
 from hidag.em.e_step import run_e_step
 from hidag.em.information import observed_information, score_tests
@@ -16,6 +16,7 @@ from hidag.em.posterior import row_log_likelihood
 from hidag.em.support import adapt_penalty, group_moves, select_subset
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Penalty, Terms
+from hidag.simulation import Truth, chain_dag, random_law
 
 
 @pytest.mark.parametrize("family", ["bernoulli", "poisson", "poisson-identity", "gaussian"])
@@ -60,15 +61,15 @@ def test_score_tests_are_those_of_the_rows_log_likelihoods(n_latents, missing):
     families = ("gaussian", "bernoulli", "ordinal(3)", "poisson") * n_latents
     families = families[: len(q)]
     cutpoints = np.where([[name == "ordinal(3)"] for name in families], 1.2, np.nan)
-    terms = Terms((2,) * n_latents, tuple(((k, 1), (k + 1, 1)) for k in range(n_latents - 1)))
-    loadings = np.zeros((len(q), terms.n_terms))
-    loadings[:, :n_latents] = q * rng.uniform(0.5, 1.0, q.shape)
-    items = MeasurementParameters(
-        families, np.full(len(q), -0.4), loadings, np.ones(len(q)), terms, cutpoints
+    drawn = random_law(chain_dag(n_latents), rng=rng)
+    loadings = q * rng.uniform(1.0, 1.5, q.shape)
+    truth = Truth(
+        q, np.full(len(q), -0.8), loadings, np.ones(len(q)), families, drawn, cutpoints=cutpoints
     )
-    space = StateSpace.binary(n_latents)
-    law = SaturatedLaw(space, rng.dirichlet(np.full(space.n_states, 2.0)))
-    values = np.array([rng.integers(0, 2, 700) for _ in q]).T.astype(float)
+    values = np.array(simulate(truth, 700, rng=rng).X)
+    terms = Terms((2,) * n_latents, tuple(((k, 1), (k + 1, 1)) for k in range(n_latents - 1)))
+    items = truth.items.with_terms(terms)
+    space, law = drawn.space, SaturatedLaw(drawn.space, drawn.probabilities)
     values[rng.random(values.shape) < missing] = np.nan
     data = WorkingData.from_values(values, families, units=(np.zeros(len(q)), np.ones(len(q))))
     tested = terms.support(q.astype(np.int8)) & (np.arange(terms.n_terms) >= n_latents)
@@ -86,11 +87,31 @@ def test_score_tests_are_those_of_the_rows_log_likelihoods(n_latents, missing):
         return (ends[0] - ends[1]) / 2e-4
 
     for j, t in np.argwhere(tested):
-        own = np.column_stack([slopes(j, a) for a in (0, *(1 + np.flatnonzero(loadings[j])))])
+        own = np.column_stack([slopes(j, a) for a in (0, *(1 + np.flatnonzero(items.loadings[j])))])
         # The part of the score that the item's own coefficients do not explain.
         left = slopes(j, 1 + t)
         left = left - own @ np.linalg.lstsq(own, left, rcond=None)[0]
         assert z[j, t] == pytest.approx(abs(left.sum()) / np.sqrt(left @ left), rel=1e-3, abs=1e-3)
+
+
+def test_a_product_that_main_effects_imply_is_not_tested():
+    # The second latent needs the first: their product is the second itself.
+    rng = np.random.default_rng(0)
+    terms = Terms((2, 2), (((0, 1), (1, 1)),))
+    law, q = np.array([0.3, 0.0, 0.3, 0.4]), np.tile([[1, 1], [1, 0], [0, 1]], (2, 1))
+    space = StateSpace.binary(2)
+    loadings = np.hstack([1.5 * q, np.zeros((6, 1))])
+    items = MeasurementParameters(("gaussian",) * 6, np.zeros(6), loadings, np.ones(6), terms)
+    states = space.states()[rng.choice(4, size=500, p=law)]
+    values = 1.5 * states @ q.T + rng.normal(size=(500, 6))
+    data = WorkingData.from_values(values, items.families, units=(np.zeros(6), np.ones(6)))
+    tested = np.zeros((6, 3), dtype=bool)
+    tested[[0, 3], 2] = True
+    z = score_tests(items, law, data, Basis.over(space, terms), tested)
+    np.testing.assert_allclose(z, 0.0, atol=1e-6)
+    # With all states possible the same products are tested.
+    z = score_tests(items, np.full(4, 0.25), data, Basis.over(space, terms), tested)
+    assert (z[tested] > 1e-3).all()
 
 
 def test_select_subset_finds_the_optimum_of_small_problems():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, evaluate
-from hidag.exceptions import SettingError
+from hidag.exceptions import MisfitWarning, SettingError
 from hidag.fitting.information_criteria import count_parameters
 from hidag.initialization.start_points import spread_law
 from hidag.measurement.terms import Terms
@@ -47,7 +47,8 @@ def test_interactions_are_found_with_q():
     found = evaluate(model, truth)
     assert found.shd == 0
     assert found.rmse_loadings < 0.12
-    main = DCRL(K, family="gaussian", random_state=0).fit(X)
+    with pytest.warns(MisfitWarning, match="effects='auto'"):
+        main = DCRL(K, family="gaussian", random_state=0).fit(X)
     assert model.log_likelihood_ > main.log_likelihood_ + 100
 
 
@@ -90,7 +91,9 @@ def test_auto_finds_the_one_interaction_of_a_given_q():
     products = model.loadings_[:, model.terms_.n_main :]
     assert np.argwhere(products).tolist() == [[0, 0]]
     assert products[0, 0] == pytest.approx(1.5, abs=0.25)
-    main = DCRL(K, **settings).fit(X)
+    with pytest.warns(MisfitWarning, match="1 of 13 items"):
+        main = DCRL(K, **settings).fit(X)
+    assert main.result_.interacting == ("item_0",)
     # The model has one coefficient more, and the likelihood of it.
     assert count_parameters(model.result_) == count_parameters(main.result_) + 1
     assert model.log_likelihood_ > main.log_likelihood_ + 20
@@ -187,9 +190,11 @@ def test_start_with_interactions_is_valid_for_main_effects():
     _, X = table("all", n_samples=600)
     settings = {"family": "gaussian", "q_matrix": Q, "random_state": 0}
     rich = DCRL(K, effects=2, **settings).fit(X).result_
-    main = DCRL(K, **settings).fit(X)
     place = rich.parameters, spread_law(np.asarray(rich.law.probabilities))
-    again = DCRL(K, **settings)._start_from(place).fit(X)
+    with pytest.warns(MisfitWarning):
+        main = DCRL(K, **settings).fit(X)
+    with pytest.warns(MisfitWarning):
+        again = DCRL(K, **settings)._start_from(place).fit(X)
     assert again.log_likelihood_ == pytest.approx(main.log_likelihood_, abs=0.05)
 
 

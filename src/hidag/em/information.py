@@ -190,11 +190,13 @@ def score_tests(
         block = information[:n, :n] + CONFIG.support.absolute_ridge * np.eye(n)
         block[np.diag_indices(n)] *= 1.0 + CONFIG.support.relative_ridge
         slopes = np.linalg.solve(block, information[:n, n:])
-        variance = np.diag(information)[n:] - (information[:n, n:] * slopes).sum(axis=0)
+        whole = np.diag(information)[n:]
+        variance = whole - (information[:n, n:] * slopes).sum(axis=0)
+        # Where some combinations of levels are impossible, present loadings imply others.
+        variance[variance < CONFIG.interactions.min_own_variance * whole] = np.inf
         # EM has not quite reached the maximum over the item's own coefficients.
         left = gradient[j, chosen[n:]] - gradient[j, chosen[:n]] @ slopes
-        smallest = CONFIG.support.absolute_ridge
-        z[j, tested[j]] = np.abs(left) / np.sqrt(np.maximum(variance, smallest))
+        z[j, tested[j]] = np.abs(left) / np.sqrt(variance + CONFIG.support.absolute_ridge)
     return z
 
 

@@ -1,4 +1,4 @@
-"""Warnings after a fit: weak evidence, noiseless items, overdispersion, knowledge conflicts."""
+"""Warnings after a fit: weak evidence, noise, overdispersion, interactions, knowledge conflicts."""
 
 from __future__ import annotations
 
@@ -372,6 +372,38 @@ def overdispersion_message(result: FitResult) -> Message | None:
         },
         Advice("use-family", "fit again with {family}, or with more latents or interactions"),
     )
+
+
+def interactions_message(result: FitResult) -> Message | None:
+    """Return a message about interactions that main effects leave out, or None.
+
+    Not about overdispersed items, whose family is the likelier reason.
+    """
+    items = [name for name in result.interacting if name not in result.overdispersed]
+    if not items:
+        return None
+    q_open = result.q_given is None or bool((result.q_given < 0).any())
+    return Message(
+        "interactions-left-out",
+        "score tests find interactions of the latents in {n} of {n_items} items ({listed}) that "
+        "main effects leave out, so that {what} may be wrong",
+        {
+            "n": len(items),
+            "n_items": len(result.item_names),
+            "listed": _listed([repr(name) for name in items]),
+            "items": tuple(items),
+            "what": "Q and the graph" if q_open else "the graph",
+            "effects": Setting("effects", "auto"),
+        },
+        Advice(
+            "use-interactions",
+            "fit again with {effects}, unless another family or number of levels is more plausible",
+        ),
+    )
+
+
+#: Messages about the items that follow from a result alone.
+MESSAGES = (overdispersion_message, interactions_message, noiseless_message)
 
 
 def with_knowledge_cost(

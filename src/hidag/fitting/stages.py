@@ -34,6 +34,7 @@ from hidag.exceptions import (
 from hidag.fitting.fit_warnings import (
     Needs,
     count_dispersion,
+    interactions_message,
     knowledge_conflicts,
     noiseless_items,
     noiseless_message,
@@ -117,6 +118,10 @@ def run_stages(
         _result(task, settings, measured, found),
         overdispersed=overdispersed_items(dispersion, names),
         noiseless=noiseless_items(measured.parameters, at_bound, names),
+        interacting=tuple(
+            task.table.names[j]
+            for j in np.unique(task.responses.item[[*measured.record.interacting]])
+        ),
     )
     result = with_knowledge_cost(result, found.knowledge_cost, measured.record.hierarchy_loss)
     if not result.converged or result.all_starts_stopped:
@@ -124,6 +129,7 @@ def run_stages(
     for message in knowledge_conflicts(result):
         warnings.warn(KnowledgeWarning.of(message), stacklevel=_STACK - 1)
     warn_if(overdispersion_message(result), MisfitWarning, stacklevel=_STACK - 1)
+    warn_if(interactions_message(result), MisfitWarning, stacklevel=_STACK - 1)
     warn_if(noiseless_message(result), IdentifiabilityWarning, stacklevel=_STACK - 1)
     certificate = None
     # Otherwise the user was warned about too few items before the fit.

@@ -174,8 +174,7 @@ def _derive_concerns(result: FitResult) -> list[Message | str]:
             "informative about the dependences among the latents, so edges of the graph may be "
             "missing"
         )
-    checks = (fit_warnings.overdispersion_message, fit_warnings.noiseless_message)
-    out += [message for check in checks if (message := check(result)) is not None]
+    out += [found for check in fit_warnings.MESSAGES if (found := check(result)) is not None]
     if result.missing_share > HIGH_MISSING_SHARE:
         assumption = "the model assumes that they are missing at random"
         out.append(f"{result.missing_share:.0%} of the cells are missing; {assumption}")

@@ -98,6 +98,8 @@ class FitResult:
         Poisson items with their ratio of observed to model variance, where significant.
     noiseless : tuple of str
         Items whose dispersion is at its lower bound.
+    interacting : tuple of str
+        Items in which score tests find interactions that a fit with main effects leaves out.
     knowledge_cost : mapping from {"graph", "hierarchy"} to KnowledgeCost
         Log-likelihood lost by prior knowledge that the data contradict.
     graph_by_likelihood : bool
@@ -141,6 +143,7 @@ class FitResult:
     n_latents_reason: str = ""
     overdispersed: Mapping[str, float] = field(default_factory=dict)
     noiseless: tuple[str, ...] = ()
+    interacting: tuple[str, ...] = ()
     knowledge_cost: Mapping[str, KnowledgeCost] = field(default_factory=dict)
     graph_by_likelihood: bool = False
     answer_words: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -36,8 +36,8 @@ _PLAIN = (
 #: Facts about a fit; early versions saved them among the settings.
 _FACTS = (
     "seed", "penalty_strength_used", "penalty_threshold_used", "weighted", "n_counted",
-    "n_unanswered", "n_latents_reason", "overdispersed", "noiseless", "knowledge_cost",
-    "graph_by_likelihood", "answer_words", "reading",
+    "n_unanswered", "n_latents_reason", "overdispersed", "noiseless", "interacting",
+    "knowledge_cost", "graph_by_likelihood", "answer_words", "reading",
 )  # fmt: skip
 
 

@@ -24,7 +24,11 @@ from hidag.measurement.terms import MAIN_EFFECTS, Effects, Terms
 from hidag.strategy.confirmatory import choose_n_starts, estimate_confirmatory
 from hidag.strategy.exploratory import estimate_by_saturated_saem, estimate_exploratory
 from hidag.strategy.hierarchy import estimate_under_hierarchy
-from hidag.strategy.interactions import add_interactions, select_interactions
+from hidag.strategy.interactions import (
+    add_interactions,
+    interacting_items,
+    select_interactions,
+)
 from hidag.strategy.measurement import (
     Measurement,
     exact_measurement,
@@ -223,11 +227,14 @@ def _estimate_exact(
             found = add_interactions(problem, found, start)
     if settings.effects.selected:
         found = select_interactions(problem, found, start)
-    if knowledge is None or not settings.has_hierarchy:
-        return found, None
-    possible = knowledge.possible_states(settings.latent_numbers, space.levels).ravel()
-    obeying = replace(problem, learn_parents=parents_by_search(space, knowledge, possible))
-    return estimate_under_hierarchy(obeying, found, possible), possible
+    possible = None
+    if knowledge is not None and settings.has_hierarchy:
+        possible = knowledge.possible_states(settings.latent_numbers, space.levels).ravel()
+        obeying = replace(problem, learn_parents=parents_by_search(space, knowledge, possible))
+        found = estimate_under_hierarchy(obeying, found, possible)
+    if settings.effects.main_only and settings.method == "em":
+        found = replace(found, interacting=interacting_items(problem, found.estimate))
+    return found, possible
 
 
 def _estimate_by_saturated_saem(problem: SearchProblem, start: StartPoint | None) -> StageOne:

@@ -246,14 +246,19 @@ def select_interactions(
     start : StartPoint or None
         As in `add_interactions`.
     """
-    _, z, tested = interaction_scores(problem, main.estimate)
-    if not _significant(z, tested).any():
+    if not interacting_items(problem, main.estimate):
         return main
     if problem.q_given:
         found = _add_significant(problem, main)
     else:
         found = add_interactions(replace(problem, effects=Effects.of("all")), main, start)
     return found if _bic(problem, found) < _bic(problem, main) else main
+
+
+def interacting_items(problem: SearchProblem, estimate: Estimate) -> tuple[int, ...]:
+    """Return the items with a significant product of two of their latents, beyond the estimate."""
+    _, z, tested = interaction_scores(problem, estimate)
+    return tuple(np.flatnonzero(_significant(z, tested).any(axis=1)).tolist())
 
 
 def _significant(z: Array, tested: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -66,6 +66,8 @@ class StageOneRecord:
     penalty: Penalty  # With the strength that was used.
     # Log-likelihood lost by the states that a hierarchy excludes; NaN without a hierarchy.
     hierarchy_loss: float = math.nan
+    # Items whose latents interact, by score tests, although the model has main effects only.
+    interacting: tuple[int, ...] = ()
 
 
 class Measurement(Protocol):
@@ -139,6 +141,7 @@ class ExactMeasurement:
     # The law for the graph search: ``law`` itself if saturated, otherwise ``law`` after a few
     # unconstrained updates.
     shown: SaturatedLaw
+    interacting: tuple[int, ...] = ()  # As in the record.
 
     @property
     def estimate(self) -> Estimate:
@@ -159,6 +162,7 @@ class ExactMeasurement:
             n_reached=self.stage_one.n_reached,
             penalty=self.stage_one.penalty,
             hierarchy_loss=self.stage_one.hierarchy_loss,
+            interacting=self.interacting,
         )
 
     @property
@@ -279,6 +283,7 @@ def exact_measurement(
         data.to_user(working).reordered(items=np.argsort(columns)),
         final,
         shown_law,
+        tuple(sorted(columns[list(stage_one.interacting)].tolist())),
     )
 
 

@@ -123,6 +123,8 @@ class StageOne:
     network: NetworkEstimate | None = None
     # Log-likelihood lost by excluding states; NaN without a hierarchy.
     hierarchy_loss: float = math.nan
+    # Items whose latents interact, by score tests, although the model has main effects only.
+    interacting: tuple[int, ...] = ()
 
     @property
     def estimate(self) -> Estimate:
