@@ -2,7 +2,7 @@
 
     python benchmarks/interactions.py --replicates 50 --n 1000 --seed 1
     python benchmarks/interactions.py --part none --replicates 40 --seed 1
-    python benchmarks/interactions.py --part off --replicates 8 --seed 1
+    python benchmarks/interactions.py --part off --replicates 8 --seed 1 --kinds "heavy tails"
 
 Part "power": three latents in a chain or with a collider, eight items, half of them binary and half
 continuous, four with two latents. Prints for effects "main", "auto" and "all" the share of fits
@@ -314,13 +314,17 @@ def main() -> None:
     parser.add_argument("--fits", default="main,auto,all", help="effects of the fits, main first")
     parser.add_argument("--graphs", default="chain,collider")
     parser.add_argument("--given-q", action="store_true")
+    parser.add_argument("--kinds", help="kinds of tables of the other parts, separated by ;")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     if given.part == "power":
         print_power(given)
         return
     time_tests()
-    print_comparison(NONE if given.part == "none" else OFF, given.replicates, given.seed)
+    kinds = NONE if given.part == "none" else OFF
+    if given.kinds:
+        kinds = {kind: kinds[kind] for kind in given.kinds.split(";")}
+    print_comparison(kinds, given.replicates, given.seed)
 
 
 if __name__ == "__main__":
