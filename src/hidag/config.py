@@ -352,7 +352,7 @@ class InitializationConfig:
 
 @dataclass(frozen=True)
 class LevelsConfig:
-    """Latents with different numbers of levels (benchmarks/unequal_levels.py)."""
+    """Latents with more than two levels (benchmarks/unequal_levels.py)."""
 
     kmeans_rounds: int = 30  # Iterations of one-dimensional k-means.
     # Rows and EM steps of the normal mixtures that are compared: differences are large.
@@ -360,10 +360,15 @@ class LevelsConfig:
     mixture_steps: int = 60
     # Safeguard: smallest standard deviation of a level as a share of the score's, for ties.
     min_level_sd: float = 0.05
-    jitter: float = 1.0  # Standard deviations of noise added to the criterion of further starts.
-    # Exchanges per round and rounds: each exchange costs a brief EM.
-    max_exchanges: int = 12
-    max_rounds: int = 3
+    # EM steps after the number of levels of a latent has changed, and assignments of levels that
+    # are fitted. Those with a log-likelihood this close to the best become starting points: short
+    # runs on a sample of binary items differ by less (benchmarks/unequal_levels.py). Before they
+    # are fitted, sums of gains may differ by this share of the largest: they are not additive.
+    steps_of_gain: int = 15
+    max_assignments: int = 3
+    near_tie: float = 20.0
+    near_share: float = 0.1
+    max_rounds: int = 3  # Rounds of moves.
     # Units of log-likelihood that a move must gain: EM ends within less of its maximum.
     min_gain: float = 0.5
     # EM steps before moves that merge and split levels are compared, and the distance of the two

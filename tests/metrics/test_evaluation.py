@@ -161,6 +161,7 @@ def test_a_missing_latent_costs_its_entries_and_its_edges() -> None:
     assert (found.shd_q, found.shd_graph, found.shd) == (2, 1, 3)
     assert found.graph.n_missing == 1
     assert np.isnan(found.tv_law)
+    assert found.tv_law_missing == "2 estimated and 3 true latents"
     assert found.rmse_loadings == pytest.approx(np.sqrt(2 * 4 / 18))
     assert (found.n_latents_estimated, found.n_latents_true) == (2, 3)
 
@@ -182,6 +183,19 @@ def test_a_latent_too_many_costs_its_entries_and_its_edges() -> None:
     assert (found.shd_q, found.shd_graph, found.shd) == (1, 1, 2)
     assert found.graph.n_extra == 1
     assert found.rmse_loadings == pytest.approx(np.sqrt(1 / 24))
+
+
+def test_other_levels_than_the_true_ones_are_named() -> None:
+    t = Parts.of(truth())
+    levels = (3, 2, 2)
+    law = SaturatedLaw(StateSpace(levels), np.full(12, 1 / 12))
+    found = evaluate(Parts(t.q_matrix, law=law), t)
+    assert np.isnan(found.tv_law)
+    assert found.tv_law_missing == (
+        "the matched latents have (3, 2, 2) levels, the true ones (2, 2, 2)"
+    )
+    assert f"total variation not defined: {found.tv_law_missing}" in found.summary()
+    assert evaluate(t, t).tv_law_missing == ""
 
 
 def test_only_q_is_needed() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -75,8 +75,10 @@ class PosteriorBlocks:
             rows = slice(start, min(start + self.model.n_rows, self.data.n_samples))
             posterior = self.model.posterior(self.data.extended[rows])
             underflowed = posterior.mass < CONFIG.e_step.smallest_mass
-            with np.errstate(divide="ignore", invalid="ignore"):
-                moments = posterior.second_moments(self.model)
+            if underflowed.any():
+                # Any other mass will do: these rows are listed below.
+                posterior = replace(posterior, mass=np.where(underflowed, 1.0, posterior.mass))
+            moments = posterior.second_moments(self.model)
             if underflowed.any():
                 design = np.hstack([np.ones((len(self.features), 1)), self.features])
                 moments[underflowed] = [

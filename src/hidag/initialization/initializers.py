@@ -145,7 +145,7 @@ def _rotate_scores(
     loadings = basis @ varimax(basis)
     order = _match_q(loadings, q_entries)
     if order is None:
-        order = match_levels(centred @ loadings, levels, rng, weights)
+        order = match_levels(centred @ loadings, levels, weights)
     loadings = loadings[:, order]
     least = 1.0 / (CONFIG.initialization.threshold_factor * np.sqrt(len(loadings)))
     sparse = np.where(np.abs(loadings) >= least, loadings, 0.0)
@@ -163,12 +163,17 @@ def _rotate_scores(
     return Rotation(sparse, centred @ sparse @ np.linalg.inv(square))
 
 
-def _from_scores(
-    data: WorkingData, space: StateSpace, basis: Basis, rotation: Rotation, label: str
+def start_from_scores(
+    data: WorkingData,
+    space: StateSpace,
+    basis: Basis,
+    scores: Array,
+    support: NDArray[np.bool_],
+    label: str,
 ) -> StartPoint:
-    """Return the start from hard-assigned scores (steps 9 to 11)."""
+    """Return the start from hard-assigned scores (N, K), with a support (J, K) (steps 9 to 11)."""
     terms = Terms.main(space.levels)
-    levels = [discretise(rotation.scores[:, k], m) for k, m in enumerate(space.levels)]
+    levels = [discretise(scores[:, k], m) for k, m in enumerate(space.levels)]
     states = space.number(np.stack(levels, axis=1))
 
     def by_state(columns: Array) -> Array:
@@ -177,11 +182,11 @@ def _from_scores(
 
     count = np.bincount(states, data.weights, minlength=space.n_states).astype(np.float64)
     statistics = Statistics(count, by_state(data.x), by_state(data.observed_incomplete))
-    wanted = rotation.loadings[:, terms.main_latents] != 0
+    wanted = support[:, terms.main_latents]
     allowed = np.hstack([np.ones((data.n_items, 1)), wanted]).astype(np.uint8)
     null, n_newton = null_parameters(data, terms), CONFIG.initialization.n_newton
     parameters = run_m_step(null, statistics, data, basis, allowed, NO_SPARSITY, n_newton=n_newton)
-    return StartPoint(parameters, spread_law(count / data.n_counted), label)
+    return StartPoint(parameters, spread_law(count / data.n_counted), label, scores)
 
 
 def mostly_binary(data: WorkingData) -> bool:
@@ -208,7 +213,7 @@ def spectral_start(
     rotation = _rotate_scores(centred, gram, space.levels, q_entries, rng, data.weights)
     label = "spectral" if rng is None else "spectral, rotated"
     if not mostly_binary(data):
-        return _from_scores(data, space, basis, rotation, label)
+        return start_from_scores(data, space, basis, rotation.scores, rotation.loadings != 0, label)
     sd = np.array([weighted_mean_and_sd(s, data.weights)[1] for s in rotation.scores.T])
     # A balanced binary latent has standard deviation 1/2, which converts scores to effects.
     return from_loadings(data, space, rotation.loadings * (2.0 * sd), label)
@@ -310,10 +315,9 @@ def rotated_factors(
 ) -> Rotation | None:
     """Return common factors rotated to a simple structure or to anchor items.
 
-    Entries of Q (J, K) to be estimated are -1. ``rng`` starts the rotation from random axes and
-    perturbs the assignment of levels; ``kept_share`` is the threshold of loadings as a share of
-    the largest of their item, default as in ``CONFIG``. None is returned if anchors are wanted and
-    there are none.
+    Entries of Q (J, K) to be estimated are -1. ``rng`` starts the rotation from random axes;
+    ``kept_share`` is the threshold of loadings as a share of the largest of their item, default as
+    in ``CONFIG``. None is returned if anchors are wanted and there are none.
     """
     responses, factors = _common_factors(data, q_entries.shape[1])
     if (q_entries >= 0).all():
@@ -322,7 +326,7 @@ def rotated_factors(
         turned = rotate_to_anchors(factors) if to_anchors else _rotate_sparse(factors, rng)
         if turned is None:
             return None
-        rotated = _assign(turned, responses, data, q_entries, levels, rng)
+        rotated = _assign(turned, responses, data, q_entries, levels)
     share = CONFIG.initialization.loading_shares[0] if kept_share is None else kept_share
     loadings = _sparse(rotated, q_entries, share)
     return Rotation(loadings, responses @ loadings @ np.linalg.pinv(loadings.T @ loadings))
@@ -347,7 +351,7 @@ def _from_factors(
     come from regressions on the assigned states.
     """
     if not mostly_binary(data):
-        return _from_scores(data, space, basis, found, label)
+        return start_from_scores(data, space, basis, found.scores, found.loadings != 0, label)
     items = parameters_from_loadings(data, _effects(found.loadings, data), space.levels)
     return StartPoint(items, space.uniform(), label)
 
@@ -364,13 +368,12 @@ def _assign(
     data: WorkingData,
     q_entries: NDArray[np.int8],
     levels: tuple[int, ...],
-    rng: np.random.Generator | None,
 ) -> Array:
     """Return rotated loadings with columns in the order of the latents, shape (J, K)."""
     order = _match_q(rotated, q_entries)
     if order is None:
         scores = responses @ rotated @ np.linalg.pinv(rotated.T @ rotated)
-        order = match_levels(scores, levels, rng, data.weights)
+        order = match_levels(scores, levels, data.weights)
     return rotated[:, order]
 
 
@@ -393,17 +396,15 @@ def start_points(
     """Yield start points: spectral scores, anchor items, and rotated common factors.
 
     Scores come first unless most items are binary. The second start is by anchors, of another kind
-    than the first: if the two agree, further ones would too. If latents differ in their numbers of
-    levels, so is every other one after it, each with another random assignment of levels to
-    factors. SAEM under a saturated law uses no common factors.
+    than the first: if the two agree, further ones would too. SAEM under a saturated law uses no
+    common factors.
     """
-    binary, uneven = mostly_binary(data), len(set(space.levels)) > 1
+    binary = mostly_binary(data)
     centred = predictors(data, space.n_latents)
     n_factors = 0
     for index, generator in enumerate(generators):
-        if index == 1 or (uneven and index % 2 == 1):
-            rng = None if index == 1 else generator
-            found = rotated_factors(data, q_entries, space.levels, rng=rng, to_anchors=True)
+        if index == 1:
+            found = rotated_factors(data, q_entries, space.levels, to_anchors=True)
             if found is not None:
                 yield _from_factors(data, space, basis, found, "factors, by anchors")
                 continue

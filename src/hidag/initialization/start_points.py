@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +17,6 @@ from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.terms import Terms
 
 Array = NDArray[np.float64]
-Candidate = TypeVar("Candidate")
 
 
 @dataclass(frozen=True)
@@ -30,6 +26,8 @@ class StartPoint:
     parameters: MeasurementParameters
     probabilities: Array  # (S,)
     label: str  # the method that produced them
+    # (N, K), if rows were assigned to states by them
+    scores: Array | None = None
 
 
 def spread_law(probabilities: Array) -> Array:
@@ -57,16 +55,23 @@ def main_effects_only(items: MeasurementParameters, law: Array) -> MeasurementPa
         # An explicit rcond, because the defaults of numpy 1 and numpy 2 differ.
         found[j, own] = np.linalg.lstsq(weight * features[:, own], target[:, j], rcond=None)[0]
     out = replace(items, intercept=found[:, 0], loadings=found[:, 1:], terms=terms)
+    return shrink_into_range(out, law @ features @ found.T / law.sum())
+
+
+def shrink_into_range(items: MeasurementParameters, middle: Array) -> MeasurementParameters:
+    """Return main-effects items whose effects are shrunk where predictors leave their range.
+
+    Mean predictors ``middle`` (J,) do not change.
+    """
     floor = np.array([family_named(name).lowest_predictor for name in items.families])
-    lowest, middle = out.lowest_predictors(), law @ features @ found.T / law.sum()
-    # Sums of main effects may leave the range of the predictors; these effects are shrunk.
+    lowest = items.lowest_predictors()
     below = lowest < floor
     share = np.ones(items.n_items)
     share[below] = 0.5 * (middle - floor)[below] / (middle - lowest)[below]
     return replace(
-        out,
-        intercept=middle + share * (out.intercept - middle),
-        loadings=share[:, None] * out.loadings,
+        items,
+        intercept=middle + share * (items.intercept - middle),
+        loadings=share[:, None] * items.loadings,
     )
 
 
@@ -213,16 +218,13 @@ def _mixture_likelihood(scores: Array, n_levels: int, weights: Array) -> float:
 
 
 def match_levels(
-    scores: Array,
-    levels: tuple[int, ...],
-    rng: np.random.Generator | None = None,
-    weights: Array | None = None,
+    scores: Array, levels: tuple[int, ...], weights: Array | None = None
 ) -> NDArray[np.intp]:
     """Return the column of the scores for each latent, shape (K,).
 
     Normal mixtures with each possible number of levels are fitted to each column, and the
     assignment with the largest sum of information criteria is selected. Latents with equal numbers
-    of levels retain the order of the columns. For further starts ``rng`` adds noise.
+    of levels retain the order of the columns.
     """
     n_latents, n_rows = len(levels), CONFIG.levels.n_rows
     if len(set(levels)) == 1:
@@ -240,9 +242,6 @@ def match_levels(
             for c in range(n_latents)
         ]
     )
-    if rng is not None:
-        noise = rng.standard_normal(criterion.shape)
-        criterion = criterion + CONFIG.levels.jitter * criterion.std() * noise
     of_latent = criterion[:, [kinds.index(m) for m in levels]]
     rows, columns = linear_sum_assignment(of_latent.T, maximize=True)
     chosen = columns[np.argsort(rows)]
@@ -250,59 +249,3 @@ def match_levels(
         same = np.flatnonzero(np.array(levels) == m)
         chosen[same] = np.sort(chosen[same])
     return np.asarray(chosen, dtype=np.intp)
-
-
-def exchanges(parameters: MeasurementParameters) -> Iterator[MeasurementParameters]:
-    """Yield main-effects parameters with the items of two latents exchanged.
-
-    Only latents with different numbers of levels are exchanged. Their steps have equal sizes that
-    retain the items' variances.
-    """
-    levels = parameters.terms.levels
-    pairs = [(a, b) for a, b in combinations(range(len(levels)), 2) if levels[a] != levels[b]]
-    for a, b in pairs[: CONFIG.levels.max_exchanges]:
-        yield _exchanged(parameters, a, b)
-
-
-def _exchanged(parameters: MeasurementParameters, a: int, b: int) -> MeasurementParameters:
-    terms = Terms.main(parameters.terms.levels)
-    plain = parameters if parameters.terms == terms else parameters.with_terms(terms)
-    step, reach = steps_of_levels(terms.levels)
-    before = parameters.strengths
-    loadings, intercept = plain.loadings.copy(), plain.intercept.copy()
-    for own, other in ((a, b), (b, a)):
-        effect = before[:, other] / reach[other]
-        loadings[:, terms.main_latents == own] = (effect * step[own])[:, None]
-        # The means of the predictors under uniform levels do not change.
-        intercept += 0.5 * (before[:, own] - effect * reach[own])
-    moved = replace(plain, intercept=intercept, loadings=loadings)
-    inside = moved.in_range()
-    return replace(
-        plain,
-        intercept=np.where(inside, intercept, plain.intercept),
-        loadings=np.where(inside[:, None], loadings, plain.loadings),
-    )
-
-
-def with_better_levels(
-    now: Candidate,
-    parameters_of: Callable[[Candidate], MeasurementParameters],
-    value_of: Callable[[Candidate], float],
-    rough: Callable[[MeasurementParameters], Candidate],
-    finish: Callable[[Candidate], Candidate],
-) -> Candidate:
-    """Return the estimate, of any kind, after exchanges of levels that increase its objective.
-
-    ``parameters_of`` and ``value_of`` give its item parameters and its objective in units of
-    log-likelihood. ``rough`` is a short EM run from new items, to rank the exchanges of a round;
-    ``finish`` runs to convergence from the best one.
-    """
-    for _ in range(CONFIG.levels.max_rounds):
-        tried = [rough(items) for items in exchanges(parameters_of(now))]
-        if not tried:
-            break
-        found = finish(max(tried, key=value_of))
-        if value_of(found) <= value_of(now) + CONFIG.levels.min_gain:
-            break
-        now = found
-    return now

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.exceptions import DataError
+from hidag.latent.laws import LatentLaw
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.terms import Terms
 from hidag.metrics.matching import Parts, cpdag_adjacency, match_latents, total_variation
@@ -103,8 +104,9 @@ class Evaluation:
     graph : GraphComparison or None, the parts of ``shd_graph``, and detection of the skeleton
     q_precision, q_recall, q_f1 : float, detection of the entries of Q
     tv_law : float
-        Total variation distance of the latent distributions; NaN if one is absent, the numbers of
-        latents differ, or there are too many joint states to list.
+        Total variation distance of the latent distributions; NaN if it is not defined.
+    tv_law_missing : str
+        Why ``tv_law`` is NaN; empty if it is a number.
     rmse_loadings, rmse_intercept : float
         Over all entries, zeros included; NaN if absent. A nominal item has a row for each category
         but the last. NaN if the categories are ordered differently in the truth.
@@ -124,6 +126,7 @@ class Evaluation:
     tv_law: float
     rmse_loadings: float
     rmse_intercept: float
+    tv_law_missing: str = ""
 
     @property
     def skeleton_precision(self) -> float:
@@ -172,7 +175,12 @@ class Evaluation:
         lines += [
             f"Q                       precision {self.q_precision:.3f}, recall "
             f"{self.q_recall:.3f}, F1 {self.q_f1:.3f}",
-            f"latent law              total variation {self.tv_law:.4f}",
+            "latent law              total variation "
+            + (
+                f"not defined: {self.tv_law_missing}"
+                if self.tv_law_missing
+                else f"{self.tv_law:.4f}"
+            ),
             f"root mean squared error loadings {self.rmse_loadings:.4f}, intercept "
             f"{self.rmse_intercept:.4f}",
             f"latents                 {self.n_latents_estimated} estimated, "
@@ -226,9 +234,22 @@ def evaluate(estimate: object, truth: object) -> Evaluation:
         graph,
         *_detection(q_ours.astype(bool), q_true.astype(bool)),
         tv_law=total_variation(moved.law, true.law),
+        tv_law_missing=_why_no_distance(moved.law, true.law),
         rmse_loadings=_rmse_loadings(moved, true, filled) if comparable else _NAN,
         rmse_intercept=_rmse(moved.intercept, true.intercept) if comparable else _NAN,
     )
+
+
+def _why_no_distance(law: LatentLaw | None, true: LatentLaw | None) -> str:
+    """Return why two latent distributions have no total variation distance; empty if they have."""
+    if law is None or true is None:
+        return "a latent distribution is absent"
+    ours, theirs = law.space.levels, true.space.levels
+    if len(ours) != len(theirs):
+        return f"{len(ours)} estimated and {len(theirs)} true latents"
+    if ours != theirs:
+        return f"the matched latents have {ours} levels, the true ones {theirs}"
+    return "" if law.space.listable else "too many joint states to list"
 
 
 def _rmse_loadings(moved: Parts, true: Parts, filled: NDArray[np.bool_]) -> float:

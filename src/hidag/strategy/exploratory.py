@@ -2,7 +2,7 @@
 
 One search for any number of latents. Candidates from different initializers are fitted to a sample
 of rows and compared; the best few are run to convergence on all rows and recombined; moves (law
-restart, unpenalised steps, monotone loadings, splits, exchanged levels) are kept if they raise the
+restart, unpenalised steps, monotone loadings, splits, assigned levels) are kept if they raise the
 criterion; structural EM on all rows finishes the fit.
 """
 
@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.config import CONFIG
-from hidag.em.em import Estimate, Observer, run_em
+from hidag.em.em import Estimate, Observer, append_run, run_em
 from hidag.em.information import information_ratio
-from hidag.em.m_step import penalty_scales, total_penalty
+from hidag.em.m_step import Basis, penalty_scales, total_penalty
 from hidag.em.support import select_support
 from hidag.initialization.initializers import (
     fit_own_support,
@@ -28,10 +28,13 @@ from hidag.initialization.initializers import (
     start_points,
     warm_start,
 )
-from hidag.initialization.start_points import StartPoint, spread_law, with_better_levels
+from hidag.initialization.level_assignment import assign_levels
+from hidag.initialization.start_points import StartPoint, spread_law
 from hidag.latent.laws import SaturatedLaw, factorise_counts
+from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY
+from hidag.measurement.terms import Terms
 from hidag.strategy.moves.basin_hopping import hop_between_optima
 from hidag.strategy.moves.level_moves import shift_levels, with_level_moves
 from hidag.strategy.moves.recombination import (
@@ -71,9 +74,12 @@ def estimate_exploratory(problem: SearchProblem, start: StartPoint | None = None
     if several_optima:
         chosen = hop_between_optima(ends, monotone, observers[best])
         chosen = try_splits(chosen, monotone, observers[best])
+    contested = False
     if start is None and max(problem.space.levels) > 2:
-        chosen = _improve_levels(chosen, monotone, observers[best])
-    network = _fit_selected(watched, structural_em(watched, chosen), chosen)
+        # With a single candidate all starts agree about the loadings, and levels were clear.
+        reassign = problem.levels_unassigned and count > 1
+        chosen, contested = _improve_levels(chosen, monotone, observers[best], reassign)
+    network = _fit_selected(watched, structural_em(watched, chosen), chosen, contested)
     records = tuple(
         StartRecord.of(
             point.label, one.estimate, 0 if one.data is problem.data else one.data.n_samples
@@ -101,15 +107,18 @@ def _first_candidates(
         else problem.n_starts
     )
     generators = generators_of(problem.seed, wanted)
-    warm_up = start is None
+    assigned = start is None and problem.levels_unassigned
+    warm_up = start is None and not assigned
     second: list[StartPoint] = []
     others: Iterator[StartPoint] = iter(())
     if start is not None:
         points = [start]
     else:
-        others = start_points(
-            problem.data, problem.space, problem.basis, problem.q_entries, generators
-        )
+        space, basis = problem.space, problem.basis
+        if assigned:
+            space = StateSpace((min(space.levels),) * space.n_latents)
+            basis = Basis.over(space, Terms.main(space.levels))
+        others = start_points(problem.data, space, basis, problem.q_entries, generators)
         points = list(islice(others, min(2, wanted)))
         agree = (
             len(points) == 2
@@ -123,13 +132,17 @@ def _first_candidates(
             warm_up = mostly_binary(problem.data)
         elif not agree:
             points.extend(others)
+        elif assigned:
+            points = points[:1]
+        if assigned:
+            points = [found for one in points for found in assign_levels(problem, some, one)]
 
     def first_candidate(index: int) -> Candidate:
         point = points[index]
         parameters, law = point.parameters, point.probabilities
         sample = replace(problem, data=some, observer=problem.observer_of(index, len(points)))
-        if warm_up:
-            parameters, law = warm_start(sample, point, generators[index])
+        if warm_up or (assigned and point.scores is not None):
+            parameters, law = warm_start(sample, point, generators[index % len(generators)])
         brief = replace(
             sample, schedule=problem.tolerating(CONFIG.exploratory.brief_tolerance), observer=None
         )
@@ -198,8 +211,14 @@ def graph_first(problem: SearchProblem, point: StartPoint, observer: Observer) -
     return initial_structure_step(rough, independent, n_steps=1)
 
 
-def _improve_levels(now: Candidate, problem: SearchProblem, observer: Observer) -> Candidate:
-    """Return the candidate after exchanges and shifts of levels that raise the criterion."""
+def _improve_levels(
+    now: Candidate, problem: SearchProblem, observer: Observer, reassign: bool
+) -> tuple[Candidate, bool]:
+    """Return the candidate after new assignments and shifts of levels that raise the criterion.
+
+    With ``reassign`` levels are assigned to latents again; the second value says whether there was
+    another likely assignment.
+    """
     rough = replace(
         problem, schedule=problem.tolerating(CONFIG.exploratory.rough_tolerance), observer=observer
     )
@@ -211,20 +230,20 @@ def _improve_levels(now: Candidate, problem: SearchProblem, observer: Observer) 
         saturated = run_em(brief, items, law)
         return initial_structure_step(rough, saturated, n_steps=max(saturated.n_iter, 1))
 
-    def refit(items: MeasurementParameters) -> Candidate:
-        warm = fit_own_support(replace(rough, observer=None), items)
-        return restructure(warm.parameters, warm.probabilities)
-
     def finish(one: Candidate) -> Candidate:
         return run_to_convergence(one, problem, observer)
 
     # All are compared on the same rows and after the same steps.
     here = now if now.data is problem.data else finish(now)
-    found = here
-    if problem.levels_unassigned:
-        found = with_better_levels(
-            here, lambda one: one.estimate.parameters, lambda one: one.criterion, refit, finish
-        )
+    found, contested = here, False
+    for _ in range(CONFIG.levels.max_rounds if reassign else 0):
+        points = _other_assignments(found.estimate, problem)
+        contested = contested or bool(points)
+        tried = [finish(restructure(one.parameters, one.probabilities)) for one in points]
+        best = max(tried, key=lambda one: one.criterion, default=found)
+        if best.criterion <= found.criterion + CONFIG.levels.min_gain:
+            break
+        found = best
     for _ in range(CONFIG.levels.max_rounds):
         at = found.estimate
         shifts = shift_levels(
@@ -235,29 +254,51 @@ def _improve_levels(now: Candidate, problem: SearchProblem, observer: Observer) 
         if best.criterion <= found.criterion + CONFIG.levels.min_gain:
             break
         found = best
-    return now if found is here else found
+    return (now if found is here else found), contested
+
+
+def _other_assignments(estimate: Estimate, problem: SearchProblem) -> list[StartPoint]:
+    """Return starting points with other likely assignments of levels."""
+    data = problem.data.first_rows(CONFIG.exploratory.rows_for_first_steps)
+    point = StartPoint(estimate.parameters, estimate.probabilities, "other levels")
+    found = assign_levels(problem, data, point)
+    now = estimate.parameters.support
+    return [one for one in found if not np.array_equal(one.parameters.support, now)]
 
 
 def _fit_selected(
-    problem: SearchProblem, network: NetworkEstimate, first: Candidate
+    problem: SearchProblem, network: NetworkEstimate, first: Candidate, contested: bool
 ) -> NetworkEstimate:
     """Return the maximum likelihood estimate for the selected Q: the fit if that Q were given.
 
-    All steps of a latent that an item has are free; the penalty may have removed some of them.
+    All steps of a latent that an item has are free; the penalty may have removed some of them. If
+    the assignment of levels is ``contested``, the likelihood decides: assignments have the same
+    numbers of levels, so that there is nothing to save.
     """
-    items = network.estimate.parameters
-    selected = items.terms.support(items.support)
-    own = problem.allowed.copy()
-    own[:, 1:] *= selected
-    fixed = replace(
+    final = replace(
         problem,
-        allowed=own,
         penalty=NO_SPARSITY,
         adapt=False,
         schedule=problem.tolerating(CONFIG.exploratory.final_tolerance),
     )
-    here = replace(first, estimate=network.estimate, parents=network.parents)
-    found = with_level_moves(structural_em(fixed, here), here, fixed)
+
+    def fit(one: Candidate) -> NetworkEstimate:
+        items = one.estimate.parameters
+        own = problem.allowed.copy()
+        own[:, 1:] *= items.terms.support(items.support)
+        fixed = replace(final, allowed=own)
+        return with_level_moves(structural_em(fixed, one), one, fixed)
+
+    found = fit(replace(first, estimate=network.estimate, parents=network.parents))
+    rough = replace(final, schedule=problem.tolerating(CONFIG.exploratory.rough_tolerance))
+    for point in _other_assignments(found.estimate, problem) if contested else ():
+        own = fit_own_support(rough, point.parameters)
+        parents = problem.learn_parents(
+            own.parameters, own.probabilities, problem.data, max(own.n_iter, 1)
+        )
+        other = fit(replace(first, estimate=append_run(found.estimate, own), parents=parents))
+        if other.estimate.log_likelihood > found.estimate.log_likelihood + CONFIG.levels.min_gain:
+            found = other
     cost = total_penalty(
         found.estimate.parameters, network.penalty, penalty_scales(problem.data), problem.allowed
     )

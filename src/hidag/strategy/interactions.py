@@ -15,7 +15,8 @@ from hidag.em.information import score_tests
 from hidag.em.m_step import Basis, coefficient_scales, total_penalty
 from hidag.em.support import select_support
 from hidag.initialization.initializers import generators_of, start_points
-from hidag.initialization.start_points import StartPoint, spread_law, with_better_levels
+from hidag.initialization.level_assignment import assign_levels
+from hidag.initialization.start_points import StartPoint, main_effects_only, spread_law
 from hidag.kernels.coordinate_descent import FREE, ZERO
 from hidag.latent.laws import factorise_counts, n_free_probabilities
 from hidag.measurement.parameters import MeasurementParameters
@@ -178,14 +179,11 @@ def _best_of_starts(problem: SearchProblem, main: StageOne) -> StageOne:
             best = found
     if problem.levels_unassigned:
         # More levels can imitate an interaction.
-        even = problem.space.uniform()
-        best = with_better_levels(
-            best,
-            lambda one: one.parameters,
-            lambda one: one.objective,
-            lambda items: from_point(items, even),
-            fitted,
-        )
+        plain = main_effects_only(best.parameters, best.probabilities)
+        now = StartPoint(plain, best.probabilities, "main effects")
+        for point in assign_levels(problem, sample.data, now):
+            found = from_point(point.parameters, point.probabilities)
+            best = max(best, found, key=lambda one: one.objective)
     return main if best is first else _moved_to(sample, main, best)
 
 
