@@ -360,12 +360,13 @@ class LevelsConfig:
     mixture_steps: int = 60
     # Safeguard: smallest standard deviation of a level as a share of the score's, for ties.
     min_level_sd: float = 0.05
-    # EM steps after the number of levels of a latent has changed, and assignments of levels that
-    # are fitted. Those with a log-likelihood this close to the best become starting points: short
-    # runs on a sample of binary items differ by less (benchmarks/unequal_levels.py). Before they
-    # are fitted, sums of gains may differ by this share of the largest: they are not additive.
+    # EM steps after the number of levels of a latent has changed, assignments of levels that are
+    # fitted, and that become starting points. These have a log-likelihood this close to the best:
+    # short runs on a sample of binary items differ by less (benchmarks/unequal_levels.py). Before
+    # they are fitted, sums of gains may differ by this share: they are not additive.
     steps_of_gain: int = 15
-    max_assignments: int = 3
+    max_assignments: int = 5
+    max_points: int = 3
     near_tie: float = 20.0
     near_share: float = 0.1
     max_rounds: int = 3  # Rounds of moves.

@@ -98,7 +98,8 @@ def assign_levels(problem: Problem, data: WorkingData, point: StartPoint) -> lis
     ends = [_changed(some, even, levels) for levels in _likely_assignments(gains, wanted)]
     ends.sort(key=lambda one: -one.log_likelihood)
     least = ends[0].log_likelihood - config.near_tie
-    return [_in_order(one, point, problem) for one in ends if one.log_likelihood >= least]
+    near = [one for one in ends if one.log_likelihood >= least]
+    return [_in_order(one, point, problem) for one in near[: config.max_points]]
 
 
 def _changed(problem: Problem, even: Estimate, levels: Levels) -> Estimate:

@@ -67,7 +67,11 @@ def estimate_exploratory(problem: SearchProblem, start: StartPoint | None = None
     best = max(range(count), key=lambda i: looks[i].criterion)
     watched = replace(problem, observer=observers[best])
     ends = converge_and_recombine(looks, problem, observers)
-    several_optima = len(ends) > 1
+    # Starts of binary items agree about the noise in the same correlations, too.
+    noisy = start is None and problem.levels_unassigned and mostly_binary(problem.data)
+    several_optima = len(ends) > 1 or noisy
+    if len(ends) == 1 and noisy:
+        ends = [run_to_convergence(ends[0], problem, observers[best])]
     ends, monotone = try_monotone_loadings(ends, looks, problem, observers)
     watched = replace(watched, allowed=monotone.allowed)
     chosen = ends[0]
@@ -77,7 +81,7 @@ def estimate_exploratory(problem: SearchProblem, start: StartPoint | None = None
     contested = False
     if start is None and max(problem.space.levels) > 2:
         # With a single candidate all starts agree about the loadings, and levels were clear.
-        reassign = problem.levels_unassigned and count > 1
+        reassign = problem.levels_unassigned and (noisy or count > 1)
         chosen, contested = _improve_levels(chosen, monotone, observers[best], reassign)
     network = _fit_selected(watched, structural_em(watched, chosen), chosen, contested)
     records = tuple(
@@ -226,6 +230,8 @@ def _improve_levels(
         problem, schedule=problem.tolerating(CONFIG.exploratory.brief_tolerance), observer=None
     )
 
+    some = problem.data.first_rows(CONFIG.exploratory.rows_for_first_steps)
+
     def restructure(items: MeasurementParameters, law: Array) -> Candidate:
         saturated = run_em(brief, items, law)
         return initial_structure_step(rough, saturated, n_steps=max(saturated.n_iter, 1))
@@ -237,7 +243,7 @@ def _improve_levels(
     here = now if now.data is problem.data else finish(now)
     found, contested = here, False
     for _ in range(CONFIG.levels.max_rounds if reassign else 0):
-        points = _other_assignments(found.estimate, problem)
+        points = _other_assignments(found.estimate, replace(problem, data=some))
         contested = contested or bool(points)
         tried = [finish(restructure(one.parameters, one.probabilities)) for one in points]
         best = max(tried, key=lambda one: one.criterion, default=found)
@@ -258,11 +264,11 @@ def _improve_levels(
 
 
 def _other_assignments(estimate: Estimate, problem: SearchProblem) -> list[StartPoint]:
-    """Return starting points with other likely assignments of levels."""
-    data = problem.data.first_rows(CONFIG.exploratory.rows_for_first_steps)
+    """Return starting points with other likely assignments of levels, the most likely first."""
     point = StartPoint(estimate.parameters, estimate.probabilities, "other levels")
-    found = assign_levels(problem, data, point)
+    # Latents with the same items have the same levels.
     now = estimate.parameters.support
+    found = assign_levels(problem, problem.data, point)
     return [one for one in found if not np.array_equal(one.parameters.support, now)]
 
 
@@ -290,15 +296,16 @@ def _fit_selected(
         return with_level_moves(structural_em(fixed, one), one, fixed)
 
     found = fit(replace(first, estimate=network.estimate, parents=network.parents))
-    rough = replace(final, schedule=problem.tolerating(CONFIG.exploratory.rough_tolerance))
-    for point in _other_assignments(found.estimate, problem) if contested else ():
-        own = fit_own_support(rough, point.parameters)
-        parents = problem.learn_parents(
-            own.parameters, own.probabilities, problem.data, max(own.n_iter, 1)
-        )
-        other = fit(replace(first, estimate=append_run(found.estimate, own), parents=parents))
-        if other.estimate.log_likelihood > found.estimate.log_likelihood + CONFIG.levels.min_gain:
-            found = other
+    others = _other_assignments(found.estimate, problem) if contested else []
+    if others:
+        saturated = replace(final, schedule=problem.schedule)
+        tried = [fit_own_support(saturated, one.parameters) for one in others]
+        ahead = max(tried, key=lambda one: one.log_likelihood)
+        law, data = ahead.probabilities, problem.data
+        parents = problem.learn_parents(ahead.parameters, law, data, max(ahead.n_iter, 1))
+        both = append_run(found.estimate, ahead)
+        other = fit(replace(first, estimate=both, parents=parents))
+        found = max(found, other, key=lambda one: one.estimate.log_likelihood)
     cost = total_penalty(
         found.estimate.parameters, network.penalty, penalty_scales(problem.data), problem.allowed
     )
