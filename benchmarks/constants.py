@@ -215,7 +215,7 @@ ABLATION = (
     "no basin hopping: basin_hopping.most_moves=0",
     "no splits: split_moves.most_splits=0",
     "no monotone loadings: recombination.largest_share_against=0",
-    "no level moves: levels.max_rounds=0, levels.max_exchanges=0",
+    "no level moves: levels.max_rounds=0, levels.max_assignments=1",
     "one round of structural EM: structural_em.max_rounds=1",
     "no edge tests: graph_stage.max_edge_tests=0",
     "no restarts of items: confirmatory.restarts_without_gain=0",

@@ -15,7 +15,7 @@ from hidag.exceptions import SettingError
 
 from .pages import ROOT
 
-WORDS = {3: "three", 4: "four", 6: "six", 8: "eight", 10: "ten"}
+WORDS = {3: "three", 4: "four", 5: "five", 6: "six", 8: "eight", 10: "ten"}
 
 
 def page(name: str) -> str:
@@ -202,8 +202,10 @@ SPECIFICATION = [
     ),
     (("CONFIG.levels.n_rows",), lambda n: f"common variance, on up to {n:,} rows"),
     (
-        ("CONFIG.levels.max_exchanges", "CONFIG.levels.max_rounds"),
-        lambda n, rounds: f"({n} exchanges at most, up to {WORDS[rounds]} rounds)",
+        ("CONFIG.levels.near_tie", "CONFIG.levels.near_share", "CONFIG.levels.max_assignments"),
+        lambda near, share, most: (
+            f"within {near:g}, or {share:.0%}, of it are fitted in the same way, {WORDS[most]} at most"
+        ),
     ),
     (
         ("CONFIG.graph_search.max_exact_lean_variables",),
