@@ -204,7 +204,8 @@ SPECIFICATION = [
     (
         ("CONFIG.levels.near_tie", "CONFIG.levels.near_share", "CONFIG.levels.max_assignments"),
         lambda near, share, most: (
-            f"within {near:g}, or {share:.0%}, of it are fitted in the same way, {WORDS[most]} at most"
+            f"within {near:g}, or {share:.0%}, of it are fitted in the same way, "
+            f"{WORDS[most]} at most"
         ),
     ),
     (
