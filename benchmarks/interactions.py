@@ -108,6 +108,22 @@ def nominal(rng: np.random.Generator, n: int, strong: bool) -> Table:
     return Responses.of(names).collapse(responses), names, truth
 
 
+def several_levels(rng: np.random.Generator, n: int, strong: bool) -> Table:
+    """Return items of three families and latents with three, two and four levels.
+
+    Binary items of several latents are nearly certain at high levels.
+    """
+    law = random_law(dag_from_parents(PARENTS["collider"]), levels=(3, 2, 4), rng=rng)
+    families = tuple(("gaussian", "bernoulli", "poisson")[j % 3] for j in range(len(WIDE_Q)))
+    intercept = np.array(
+        [{"gaussian": 0.0, "bernoulli": -2.0, "poisson": 0.3}[f] for f in families]
+    )
+    step = np.array([{"gaussian": 2.0, "bernoulli": 2.5, "poisson": 0.5}[f] for f in families])
+    loadings = WIDE_Q * step[:, None] * (1.0 if strong else WEAK)
+    truth = Truth(WIDE_Q, intercept, loadings, np.ones(len(WIDE_Q)), families, law)
+    return simulate(truth, n, rng=rng).X, list(families), truth
+
+
 def continuous(family: str) -> Make:
     """Return a maker of tables whose latents are normal, in a chain or with a collider."""
 
@@ -179,6 +195,7 @@ NONE: dict[str, Make] = {
     "mixed": of_families("bernoulli", "gaussian", "poisson"),
     "ordinal": ordinal,
     "nominal": nominal,
+    "several levels": several_levels,
 }
 OFF: dict[str, Make] = {
     "overdispersed counts": from_predictor(
@@ -227,7 +244,8 @@ def compare(make: Make, seed: int, replicate: int) -> list[float]:
     n, strong = ROWS[replicate % 4], (replicate // 4) % 2 == 0
     values, families, truth = make(rng, n, strong)
     given = {"q_matrix": truth.q_matrix, "n_starts": 8} if replicate % 3 == 2 else {}
-    settings = {"family": families, "random_state": seed, **given}
+    levels = truth.law.space.levels
+    settings = {"family": families, "levels": levels, "random_state": seed, **given}
     TEST_SECONDS.clear()
     begin = time.process_time()
     main = DCRL(truth.n_latents, **settings).fit(values)

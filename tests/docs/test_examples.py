@@ -103,6 +103,8 @@ def test_the_example_with_levels_finds_its_truth(capsys) -> None:
     assert "(0 latent pairs, 0 entries of Q)" in printed
 
 
+# Main effects, compared there, warn of the interactions that they leave out.
+@pytest.mark.filterwarnings("ignore::hidag.exceptions.MisfitWarning")
 def test_the_example_with_interactions_prefers_the_true_model(capsys) -> None:
     runpy.run_path(str(ROOT / "examples" / "interactions.py"), run_name="__main__")
     printed = capsys.readouterr().out

@@ -15,7 +15,7 @@ from hidag.exceptions import MisfitWarning
 from hidag.fitting.fit_warnings import interactions_message
 from hidag.measurement.parameters import Responses
 from hidag.reporting import list_concerns
-from hidag.simulation import chain_dag, random_law, random_truth
+from hidag.simulation import Truth, chain_dag, random_law, random_truth
 
 Q = np.array([[1, 1, 0], [0, 1, 1], *np.tile(np.eye(3, dtype=int), (3, 1)), [1, 0, 1]])
 #: The items of two latents.
@@ -104,3 +104,16 @@ def test_overdispersed_items_are_left_to_their_own_warning():
     some = interactions_message(replace(result, overdispersed={"item_1": 2.0}))
     assert some.params["items"] == ("item_0", "item_11")
     assert interactions_message(replace(result, overdispersed=dict.fromkeys(BOTH, 2.0))) is None
+
+
+def test_items_that_are_nearly_certain_do_not_interact():
+    # Scores of combinations of levels in which an item is certain hardly vary.
+    rng = np.random.default_rng(1)
+    law = random_law(chain_dag(3), levels=(3, 4, 2), rng=rng)
+    q = np.array([[1, 1, 0], [0, 1, 1], [1, 1, 1], *np.tile(np.eye(3, dtype=int), (3, 1))])
+    families = ("bernoulli",) * 3 + ("gaussian",) * 9
+    intercept, step = np.repeat([-2.0, 0.0], [3, 9]), np.repeat([2.5, 2.0], [3, 9])
+    truth = Truth(q, intercept, q * step[:, None], np.ones(12), families, law)
+    X = np.array(simulate(truth, 3000, rng=rng).X)
+    result, warned = fitted(X, family=families, q_matrix=q, levels=(3, 4, 2))
+    assert (result.interacting, warned) == ((), [])

@@ -11,8 +11,8 @@ from scipy.special import betaln
 
 from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
-from hidag.em.e_step import Statistics, run_e_step
-from hidag.em.m_step import Basis
+from hidag.em.e_step import Statistics
+from hidag.em.m_step import Basis, coefficient_scales
 from hidag.em.posterior import PosteriorBlocks
 from hidag.latent.laws import LatentLaw
 from hidag.measurement.parameters import MeasurementParameters
@@ -103,7 +103,10 @@ def observed_information(
     """
     n_counted, n_items, columns = data.n_counted, data.n_items, data.columns
     derivatives = _state_derivatives(parameters, data, basis)
-    gradient = _score(derivatives, statistics, data, basis)
+    dtheta, dpartition = derivatives[: columns.n_columns], derivatives[columns.n_columns :]
+    counts = statistics.item_counts(np.arange(n_items), data.incomplete)
+    summed = columns.add_up(statistics.sum_x * dtheta)
+    gradient = (summed - counts * dpartition) @ basis.design
     data = data.first_rows(CONFIG.information.n_rows)
     size = basis.design.shape[1]
     features = np.ascontiguousarray(basis.features)
@@ -135,15 +138,6 @@ def _state_derivatives(parameters: MeasurementParameters, data: WorkingData, bas
     return out
 
 
-def _score(derivatives: Array, statistics: Statistics, data: WorkingData, basis: Basis) -> Array:
-    """Return the observed-data score of each item, (J, P)."""
-    columns = data.columns
-    dtheta, dpartition = derivatives[: columns.n_columns], derivatives[columns.n_columns :]
-    counts = statistics.item_counts(np.arange(data.n_items), data.incomplete)
-    summed = columns.add_up(statistics.sum_x * dtheta)
-    return np.asarray((summed - counts * dpartition) @ basis.design)
-
-
 def score_tests(
     parameters: MeasurementParameters,
     probabilities: Array,
@@ -154,49 +148,52 @@ def score_tests(
     """Return absolute score statistics of zero loadings ``tested`` (J, T), and 0 elsewhere.
 
     Each is a test of one loading more, efficient with respect to the item's nonzero coefficients.
-    Only means that these tests need are computed, their covariances from the first rows.
+    Its square is twice the gain of the quadratic model by a step of limited length: without
+    the limit, combinations of levels in which an item is certain, so that scores hardly vary, would
+    be significant.
     """
     z, design, columns = np.zeros(tested.shape), basis.design, data.columns
     items = np.flatnonzero(tested.any(axis=1))
     if len(items) == 0:
         return z
     derivatives = _state_derivatives(parameters, data, basis)
-    features = np.ascontiguousarray(basis.features)
-    statistics, _ = run_e_step(parameters, probabilities, data, features)
-    gradient = _score(derivatives, statistics, data, basis)
     present = np.hstack([np.ones((len(tested), 1), dtype=bool), parameters.loadings != 0])
-    functions, own = [], []
+    functions, sums = [], []
     for j in items:
         # The item's own coefficients, then those that are tested.
-        own.append(np.concatenate([np.flatnonzero(present[j]), 1 + np.flatnonzero(tested[j])]))
-        rows = np.append(np.flatnonzero(columns.item == j), columns.n_columns + j)
-        functions.append(
-            (derivatives[rows][:, None, :] * design.T[own[-1]]).reshape(-1, len(design))
-        )
-    n_counted = data.n_counted
-    data = data.first_rows(CONFIG.information.n_rows)
-    posteriors = PosteriorBlocks.of(parameters, probabilities, features, data)
-    means = np.concatenate([part for _, part in posteriors.means(np.vstack(functions).T)])
-    weights = data.row_weights * (n_counted / data.n_counted)
+        own = np.concatenate([np.flatnonzero(present[j]), 1 + np.flatnonzero(tested[j])])
+        rows_of = np.append(np.flatnonzero(columns.item == j), columns.n_columns + j)
+        both = derivatives[rows_of][:, None, :] * design.T[own]
+        functions.append(both.reshape(-1, len(design)))
+        sums.append(np.zeros((len(own), 1 + len(own))))
     ends = np.cumsum([len(part) for part in functions])[:-1]
-    for j, chosen, part in zip(items, own, np.split(means, ends, axis=1), strict=True):
-        by_column = part.reshape(len(part), -1, len(chosen))
-        x = data.x[:, columns.item == j]
-        score = (x[:, :, None] * by_column[:, :-1]).sum(axis=1) - by_column[:, -1]
-        if data.observed is not None:
-            score *= data.observed[:, [j]]
-        information = (score.T * weights) @ score
-        n = int(present[j].sum())
+    reach = CONFIG.support.max_step * coefficient_scales(data)
+    weights, features = data.row_weights, np.ascontiguousarray(basis.features)
+    posteriors = PosteriorBlocks.of(parameters, probabilities, features, data)
+    for rows, means in posteriors.means(np.vstack(functions).T):
+        for j, total, part in zip(items, sums, np.split(means, ends, axis=1), strict=True):
+            by_column = part.reshape(len(part), -1, len(total))
+            x = data.x[rows][:, columns.item == j]
+            score = (x[:, :, None] * by_column[:, :-1]).sum(axis=1) - by_column[:, -1]
+            if data.observed is not None:
+                score *= data.observed[rows][:, [j]]
+            weighted = score.T * weights[rows]
+            total[:, 0] += weighted.sum(axis=1)
+            total[:, 1:] += weighted @ score
+    for j, total in zip(items, sums, strict=True):
+        n, gradient, information = int(present[j].sum()), total[:, 0], total[:, 1:]
         block = information[:n, :n] + CONFIG.support.absolute_ridge * np.eye(n)
         block[np.diag_indices(n)] *= 1.0 + CONFIG.support.relative_ridge
         slopes = np.linalg.solve(block, information[:n, n:])
         whole = np.diag(information)[n:]
         variance = whole - (information[:n, n:] * slopes).sum(axis=0)
         # Where some combinations of levels are impossible, present loadings imply others.
-        variance[variance < CONFIG.interactions.min_own_variance * whole] = np.inf
+        implied = variance < CONFIG.interactions.min_own_variance * whole
         # EM has not quite reached the maximum over the item's own coefficients.
-        left = gradient[j, chosen[n:]] - gradient[j, chosen[:n]] @ slopes
-        z[j, tested[j]] = np.abs(left) / np.sqrt(variance + CONFIG.support.absolute_ridge)
+        left = np.where(implied, 0.0, np.abs(gradient[n:] - gradient[:n] @ slopes))
+        variance = np.maximum(variance, CONFIG.support.absolute_ridge)
+        step = np.minimum(left / variance, reach[j])
+        z[j, tested[j]] = np.sqrt(2.0 * step * left - step**2 * variance)
     return z
 
 
