@@ -261,7 +261,8 @@ def compare(make: Make, seed: int, replicate: int) -> list[float]:
 
 def print_comparison(kinds: dict[str, Make], replicates: int, seed: int) -> None:
     """Print the table of part "none" or "off"."""
-    compare(of_families("gaussian"), 0, 0)  # Compiles.
+    for make in (of_families("gaussian"), of_design("gaussian")):
+        compare(make, 0, 0)  # Compiles.
     print(f"{'':40} where interactions are found: SHD  wrong in Q")
     print("table                      number warned  found  tests/fit   main  auto   main  auto")
     rows: dict[str, np.ndarray] = {}
