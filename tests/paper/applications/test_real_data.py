@@ -168,6 +168,7 @@ def test_mixed_accuracy_and_times():
 
 
 @needs
+@pytest.mark.filterwarnings("ignore:score tests find interactions")
 def test_latents_behind_graded_signs_are_diseases():
     path = folder("dermatology")
     types = pd.read_csv(path / "types.csv")
