@@ -140,6 +140,29 @@ def few_pure(family: str, n_rows: int) -> Cell:
     return Cell(f"few pure items, {family}, {n_rows}", draw, n_rows, {})
 
 
+def dependent(family: str, n_latents: int, n_rows: int) -> Cell:
+    """Return strongly dependent latents, which a start may find as one."""
+
+    def draw(rng: np.random.Generator) -> Truth:
+        dag = random_dag(n_latents, 1.0, rng=rng)
+        law = random_law(dag, effects=(2.5, 3.5), rng=rng)
+        q = random_q(4 * n_latents, n_latents, pure_share=0.5, max_parents=2, rng=rng)
+        return random_truth(law, q, family, rng=rng)
+
+    return Cell(f"dependent latents, {n_latents} {family}, {n_rows}", draw, n_rows, {})
+
+
+def sparse_law(n_latents: int, n_rows: int) -> Cell:
+    """Return weak items of latents of which few are adjacent, so that false edges may be found."""
+
+    def draw(rng: np.random.Generator) -> Truth:
+        law = random_law(random_dag(n_latents, 0.1, rng=rng), rng=rng)
+        q = random_q(5 * n_latents, n_latents, pure_share=0.4, max_parents=2, rng=rng)
+        return random_truth(law, q, "bernoulli", rng=rng)
+
+    return Cell(f"few edges, {n_latents}, {n_rows}", draw, n_rows, {})
+
+
 def unequal(family: str, n_rows: int) -> Cell:
     """Return the paper's chain of three latents with unequal numbers of levels."""
     asked = (3, 2, 3)
@@ -195,6 +218,16 @@ SETS: dict[str, tuple[Cell, ...]] = {
         levels(3, 2000),
         unequal("gaussian", 2000),
         *(given(effects, 5, 500) for effects in ("main", "gdina")),
+    ),
+    "dependent": (
+        dependent("bernoulli", 5, 1000),
+        dependent("bernoulli", 5, 5000),
+        dependent("gaussian", 5, 1000),
+        dependent("poisson", 6, 2000),
+        dependent("bernoulli", 8, 3000),
+        sparse_law(5, 1000),
+        sparse_law(8, 3000),
+        paper("Model-13 Q1", "bernoulli", 3000),
     ),
     "quick": (
         weak(3, 300),

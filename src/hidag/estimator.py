@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
 
 from hidag.data.rows import nonempty_rows
 from hidag.data.table import Observations, read_table
@@ -64,30 +63,21 @@ class FittedModel(TransformerMixin):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Array | list[Array]:
         """Return P(Z_k = 1 | row), (N, K), or with more than two levels K arrays (N, M_k)."""
         rows = self._rows(X)
-        with threadpool_limits(limits=1, user_api="blas"):
-            if max(self.result_.law.space.levels) > 2:
-                return self.result_.posterior_levels(rows)
-            return self.result_.posterior(rows)
+        if max(self.result_.law.space.levels) > 2:
+            return self.result_.posterior_levels(rows)
+        return self.result_.posterior(rows)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Return the most probable joint latent state of each row, shape (N, K)."""
-        rows = self._rows(X)
-        with threadpool_limits(limits=1, user_api="blas"):
-            return self.result_.classify(rows)
+        return self.result_.classify(self._rows(X))
 
     def transform(self, X: Any) -> Array:
         """Return the posterior mean level of each latent, (N, K): ``predict_proba`` if binary."""
-        rows = self._rows(X)
-        with threadpool_limits(limits=1, user_api="blas"):
-            return self.result_.posterior(rows)
+        return self.result_.posterior(self._rows(X))
 
     def score_samples(self, X: Any) -> Array:
         """Return the observed-data log density of each row, shape (N,); 0 for empty rows."""
-        return self._log_densities(self._rows(X))
-
-    def _log_densities(self, rows: Observations) -> Array:
-        with threadpool_limits(limits=1, user_api="blas"):
-            return self.result_.row_log_likelihood(rows)
+        return self.result_.row_log_likelihood(self._rows(X))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean observed-data log-likelihood of the rows with an observed cell.
@@ -113,7 +103,9 @@ class FittedModel(TransformerMixin):  # type: ignore[misc]
                 {"weights": Setting("sample_weight"), "n": len(answered), "shape": weights.shape},
             )
         of_answered = None if weights is None else weights[answered]
-        return float(np.average(self._log_densities(rows)[answered], weights=of_answered))
+        return float(
+            np.average(self.result_.row_log_likelihood(rows)[answered], weights=of_answered)
+        )
 
     def sample(
         self, n_samples: int = 1, *, random_state: Any = None

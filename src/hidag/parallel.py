@@ -9,11 +9,21 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isnan
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from threadpoolctl import threadpool_limits
 
 _PARENT_CHECK_SECONDS = 1.0  # Seconds between a worker's checks that its parent process is alive.
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def on_one_blas_thread(function: F) -> F:
+    """Return the function limited to one BLAS thread, on which the last digits of products depend.
+
+    A decorator.
+    """
+    return cast(F, threadpool_limits.wrap(limits=1, user_api="blas")(function))
 
 
 def run_all(

@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from threadpoolctl import threadpool_limits
 
 import hidag
 from hidag import DCRL, evaluate
@@ -54,6 +55,16 @@ def test_save_and_load_are_exact(fitted, small, tmp_path):
     assert again.settings == fitted.result_.settings
     assert again.log_likelihood == fitted.log_likelihood_
     assert np.array_equal(again.posterior(data.X), fitted.predict_proba(data.X))
+
+
+def test_posteriors_do_not_depend_on_the_number_of_blas_threads(fitted, small):
+    result, X = fitted.result_, small[1].X
+    with threadpool_limits(limits=1, user_api="blas"):
+        alone = result.posterior(X), result.classify(X), result.row_log_likelihood(X)
+    for one, other in zip(
+        alone, (result.posterior(X), result.classify(X), result.row_log_likelihood(X)), strict=True
+    ):
+        assert np.array_equal(one, other)
 
 
 ROWS_IN = ("rows", "posterior", "posterior_levels", "classify", "row_log_likelihood")

@@ -6,7 +6,6 @@ of further variables; its gain is a difference of two local scores of y.
 
 from __future__ import annotations
 
-import copy
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -65,6 +64,11 @@ class SearchState:
     def gain_arrays(self) -> tuple[NDArray[Any], ...]:
         """The cached gains as the kernels take them."""
         return self.gains, self.stale, self.stale_rows, self.row_best, self.row_x
+
+    def copy(self) -> SearchState:
+        """Return a state that changes independently of this one."""
+        gains, stale, stale_rows, row_best, row_x = (one.copy() for one in self.gain_arrays)
+        return SearchState(self.graph.copy(), self.score, gains, stale, stale_rows, row_best, row_x)
 
     def invalidate_gains(self) -> None:
         """Mark all gains as stale, as after a change of the allowed operators."""
@@ -236,7 +240,7 @@ def _force(
     constraints = search.constraints
     deletes = kind == graph_sets.DELETE
     for operator in operators:
-        trial = copy.deepcopy(state)
+        trial = state.copy()
         if not search.apply(trial, kind, operator):
             continue
         x, y = operator[:2]
