@@ -3,7 +3,7 @@
     python benchmarks/constants.py em
     python benchmarks/constants.py --constants em.gain_window=5,20 basin_hopping.most_moves=0
     python benchmarks/constants.py --tables weak,paper --replicates 10 --jobs 4 \\
-        --variant "no moves: basin_hopping.most_moves=0, split_moves.most_splits=0"
+        --variant "no moves: basin_hopping.most_moves=0, optima.largest_share_against=0"
     python benchmarks/constants.py --ablation --tables ablation --replicates 2
 
 Each numeric constant of the stages (`hidag.config`) is halved and doubled; for a share above one
@@ -196,6 +196,17 @@ def many(n_rows: int) -> Cell:
     return Cell(f"16 latents, {n_rows}", draw, n_rows, {})
 
 
+def close_chain(family: str, n_rows: int) -> Cell:
+    """Return pure items of a chain of 20 strongly dependent latents, which are sampled."""
+
+    def draw(rng: np.random.Generator) -> Truth:
+        law = random_law(chain_dag(20), effects=(2.5, 2.5), rng=rng)
+        q = np.tile(np.eye(20, dtype=int), (4, 1))
+        return make_truth(law, q, family, coefficients="research-code")
+
+    return Cell(f"close chain of 20, {family}, {n_rows}", draw, n_rows, {})
+
+
 SETS: dict[str, tuple[Cell, ...]] = {
     "weak": tuple(paper(f"{m} Q1", "bernoulli", 3000, "text") for m in ("Chain-5", "Tree-10")),
     "paper": tuple(
@@ -205,7 +216,7 @@ SETS: dict[str, tuple[Cell, ...]] = {
     ),
     "given": tuple(given(effects, 5, 1000) for effects in ("main", "dina", "gdina")),
     "levels": (levels(4, 3000),),
-    "many": (many(2000),),
+    "many": (many(2000), close_chain("bernoulli", 300), close_chain("poisson", 1000)),
     "select": tuple(
         paper(f"{m} Q1", "bernoulli", 2000, n_latents="auto") for m in ("Chain-5", "Model-7")
     ),
@@ -243,11 +254,10 @@ SETS: dict[str, tuple[Cell, ...]] = {
 #: The moves of the search, and what removes each of them.
 ABLATION = (
     "one start: exploratory.starts_on_disagreement=1",
-    "one end, no moves between optima: recombination.most_ends=1",
-    "no recombination: recombination.same_version=-1",
+    "one end, no moves between optima: optima.most_ends=1",
     "no basin hopping: basin_hopping.most_moves=0",
-    "no splits: split_moves.most_splits=0",
-    "no monotone loadings: recombination.largest_share_against=0",
+    "no splits of sampled latents: saem_network.most_splits=0",
+    "no monotone loadings: optima.largest_share_against=0",
     "no level moves: levels.max_rounds=0, levels.max_assignments=1",
     "one round of structural EM: structural_em.max_rounds=1",
     "no edge tests: graph_stage.max_edge_tests=0",

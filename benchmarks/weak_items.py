@@ -26,7 +26,7 @@ from hidag.measurement import MeasurementParameters, Terms, default_penalty
 from hidag.metrics import Parts
 from hidag.simulation import design
 from hidag.strategy.measurement import parents_by_search
-from hidag.strategy.moves.recombination import criterion_of
+from hidag.strategy.moves.optima import criterion_of
 from hidag.strategy.problem import SearchProblem
 from hidag_paper.studies import truth_started
 

@@ -608,17 +608,14 @@ class SaturatedSAEMConfig:
 
 
 @dataclass(frozen=True)
-class RecombinationConfig:
-    """Converged candidates and their recombination (benchmarks/constants.py recombination)."""
+class OptimaConfig:
+    """Converged candidates and their comparison (benchmarks/constants.py optima)."""
 
     most_ends: int = 4  # Largest number of candidates that are run to convergence.
     # Two candidates are the same optimum if matched latents' loadings have at least this cosine.
     same_optimum_cosine: float = 0.97
     ends_tolerance: float = 3.0  # Tolerance of these runs, as a multiple of the final one.
     rounds_to_end: int = 2  # Rounds of structural EM in these runs.
-    # Versions of a latent are the same when their loadings have at least this cosine.
-    same_version: float = 0.93
-    steps_of_exchange: int = 8  # EM steps before an exchange is compared.
     # A latent with fewer items is unused: a single item does not distinguish it from noise.
     fewest_items: int = 2
     # Cost of an unused latent, in units of log-likelihood: the user asked for this many latents, so
@@ -651,9 +648,6 @@ class SplitMovesConfig:
     fewest_items: int = 3  # A latent with fewer items is not split.
     # Initial probability that the two parts of a latent have the same level.
     split_agreement: float = 0.7
-    most_splits: int = 3  # Splits that are tried from one end, those with the largest excess.
-    most_rounds: int = 3  # Largest number of successive splits.
-    split_steps: int = 40  # EM steps without penalty after a split.
     # Iterations of the minimiser: the criteria of supports differ by far more than the last ones
     # gain.
     most_steps: int = 100
@@ -775,7 +769,7 @@ class Config:
     saem_network: SAEMNetworkConfig = SAEMNetworkConfig()
     enumeration: EnumerationConfig = EnumerationConfig()
     saturated_saem: SaturatedSAEMConfig = SaturatedSAEMConfig()
-    recombination: RecombinationConfig = RecombinationConfig()
+    optima: OptimaConfig = OptimaConfig()
     basin_hopping: BasinHoppingConfig = BasinHoppingConfig()
     split_moves: SplitMovesConfig = SplitMovesConfig()
     q_row_search: QRowSearchConfig = QRowSearchConfig()

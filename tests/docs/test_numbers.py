@@ -131,22 +131,18 @@ SPECIFICATION = [
         lambda s, n: f"take {s} EM steps under *independent* latents on up to {n:,} rows",
     ),
     (
-        ("CONFIG.recombination.most_ends", "CONFIG.recombination.same_optimum_cosine"),
+        ("CONFIG.optima.most_ends", "CONFIG.optima.same_optimum_cosine"),
         lambda n, cosine: (
             f"Up to {WORDS[n]} candidates that lead to different optima (some latent's loadings "
             f"have a cosine below {decimal(cosine)})"
         ),
     ),
     (
-        ("CONFIG.recombination.ends_tolerance", "CONFIG.recombination.steps_of_exchange"),
-        lambda t, s: (
-            f"at {WORDS[t]} times the final tolerance. Latents of the best optimum are exchanged, "
-            "one by one, with the matching latents of the others; an exchange is accepted if the "
-            f"criterion is higher after {WORDS[s]} EM steps"
-        ),
+        ("CONFIG.optima.ends_tolerance",),
+        lambda t: f"at {WORDS[t]} times the final tolerance",
     ),
     (
-        ("CONFIG.recombination.largest_share_against",),
+        ("CONFIG.optima.largest_share_against",),
         lambda s: f"more than {'a quarter' if s == 0.25 else s} of the loadings are negative",
     ),
     (
@@ -167,18 +163,7 @@ SPECIFICATION = [
         ("CONFIG.basin_hopping.most_hopping_starts",),
         lambda starts: f"moves from each of up to {WORDS[starts]} optima",
     ),
-    (
-        ("CONFIG.split_moves.split_agreement", "CONFIG.split_moves.split_steps"),
-        lambda share, steps: (
-            f"the copies agree in {decimal(share)} of the rows at first and separate in {steps} "
-            "steps without penalty"
-        ),
-    ),
-    (
-        ("CONFIG.split_moves.most_splits", "CONFIG.split_moves.most_rounds"),
-        lambda n, r: f"{WORDS[n].capitalize()} latents are tried, for up to {WORDS[r]} rounds",
-    ),
-    (("CONFIG.recombination.unused_latent_cost",), lambda cost: f"costs another {cost:g} units"),
+    (("CONFIG.optima.unused_latent_cost",), lambda cost: f"costs another {cost:g} units"),
     (
         ("CONFIG.confirmatory.fewest_starts", "CONFIG.confirmatory.most_starts"),
         lambda low, high: f"**Starts**: {low} to {high}, as many as the cost",

@@ -22,7 +22,7 @@ from hidag.strategy.moves.basin_hopping import (
     lift_penalty,
     restart_law,
 )
-from hidag.strategy.moves.recombination import loading_similarity, run_to_convergence
+from hidag.strategy.moves.optima import loading_similarity, run_to_convergence
 from hidag.strategy.structural_em import Candidate
 
 from .problems import drawn, silent
@@ -78,7 +78,7 @@ def test_moves_recover_latents_from_their_sum():
         end = end_from(problem, with_a_sum(items), even)
         below.append(right.criterion - end.criterion)
         found = hop_from(end, problem, silent)
-        assert found.criterion > right.criterion - 2 * CONFIG.recombination.least_gain
+        assert found.criterion > right.criterion - 2 * CONFIG.optima.least_gain
         assert loading_similarity(found.estimate.parameters, items) > 0.97
         # Steps of accepted moves are counted.
         assert len(found.estimate.trace) == found.estimate.n_iter >= end.estimate.n_iter
@@ -100,7 +100,7 @@ def test_restart_of_the_law_recovers_its_graph(setting):
     end = Candidate(alone, alone, parents, problem.data, alone.objective)
     found = restart_law(end, problem, silent)
     assert sum(map(len, found.parents)) == 2
-    assert found.criterion > right.criterion - 2 * CONFIG.recombination.least_gain
+    assert found.criterion > right.criterion - 2 * CONFIG.optima.least_gain
 
 
 def test_end_without_improving_moves_is_returned(setting):
@@ -118,7 +118,7 @@ def test_ends_are_tried_until_two_lead_to_the_best(setting, monkeypatch):
         estimate=replace(right.estimate, parameters=mixed),
         criterion=right.criterion - 50.0,
     )
-    assert loading_similarity(mixed, items) < CONFIG.recombination.same_optimum_cosine
+    assert loading_similarity(mixed, items) < CONFIG.optima.same_optimum_cosine
     lower = replace(right, criterion=right.criterion - 0.5)
     started = []
 

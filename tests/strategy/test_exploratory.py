@@ -19,7 +19,7 @@ from hidag.measurement import MeasurementParameters, family_named
 from hidag.simulation import banded_q, chain_dag, design, make_truth, random_law, simulate
 from hidag.strategy import exploratory
 from hidag.strategy.exploratory import estimate_exploratory
-from hidag.strategy.moves.recombination import loading_similarity
+from hidag.strategy.moves.optima import loading_similarity
 from hidag.strategy.problem import choose_method
 
 from .problems import open_problem

@@ -14,8 +14,8 @@ from hidag.kernels.coordinate_descent import NONNEGATIVE, PENALISED
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Terms
 from hidag.simulation import simulate
-from hidag.strategy.moves import recombination
-from hidag.strategy.moves.recombination import (
+from hidag.strategy.moves import optima
+from hidag.strategy.moves.optima import (
     make_monotone,
     reversed_loadings,
     sign_complexity,
@@ -129,7 +129,7 @@ def ends(problem, items, law, wrong):
 def test_reversed_loading_with_a_small_gain_is_dropped(upright):
     problem, items, law = upright
     looks, best = ends(problem, items, law, -0.2)
-    reached = recombination.run_to_convergence(make_monotone(best, BASIS), problem, silent)
+    reached = optima.run_to_convergence(make_monotone(best, BASIS), problem, silent)
     # A gain of two units is less than the complexity of a reversed sign.
     best = replace(best, criterion=reached.criterion + 2.0)
     (found, *_), after = try_monotone_loadings([best, looks[1]], looks, problem, [silent, silent])
@@ -146,7 +146,7 @@ def test_reversed_loading_with_a_small_gain_is_dropped(upright):
 def test_items_keyed_in_both_directions_keep_their_signs(both_ways):
     problem, items, law = both_ways
     looks, _ = ends(problem, items, law, 0.0)
-    best = recombination.run_to_convergence(looks[0], problem, silent)
+    best = optima.run_to_convergence(looks[0], problem, silent)
     (found, *_), same = try_monotone_loadings([best, looks[1]], looks, problem, [silent, silent])
     assert found is best
     assert same is problem
@@ -158,8 +158,8 @@ def test_monotone_loadings_are_tried_only_with_reversed_loadings_and_several_opt
 ):
     problem, items, law = upright
     looks, best = ends(problem, items, law, -0.2)
-    monkeypatch.setattr(recombination, "converge_and_recombine", None)
-    monkeypatch.setattr(recombination, "run_to_convergence", None)
+    monkeypatch.setattr(optima, "converge", None)
+    monkeypatch.setattr(optima, "run_to_convergence", None)
     single = replace(looks[0], estimate=best.estimate)
     assert try_monotone_loadings([single], [single], problem, [silent])[0] == [single]
     two = [looks[0], looks[1]]

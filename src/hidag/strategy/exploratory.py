@@ -1,9 +1,9 @@
 """Exploratory estimation: Q, coefficients, latent law and graph are all unknown.
 
 One search for any number of latents. Candidates from different initializers are fitted to a sample
-of rows and compared; the best few are run to convergence on all rows and recombined; moves (law
-restart, unpenalised steps, monotone loadings, splits, assigned levels) are kept if they raise the
-criterion; structural EM on all rows finishes the fit.
+of rows and compared; the best few are run to convergence on all rows; moves (law restart,
+unpenalised steps, monotone loadings, assigned levels) are kept if they raise the criterion;
+structural EM on all rows finishes the fit.
 """
 
 from __future__ import annotations
@@ -37,13 +37,12 @@ from hidag.measurement.penalties import NO_SPARSITY
 from hidag.measurement.terms import Terms
 from hidag.strategy.moves.basin_hopping import hop_between_optima
 from hidag.strategy.moves.level_moves import shift_levels, with_level_moves
-from hidag.strategy.moves.recombination import (
-    converge_and_recombine,
+from hidag.strategy.moves.optima import (
+    converge,
     loading_similarity,
     run_to_convergence,
     try_monotone_loadings,
 )
-from hidag.strategy.moves.split_moves import try_splits
 from hidag.strategy.problem import NetworkEstimate, SearchProblem, StageOne, StartRecord
 from hidag.strategy.structural_em import Candidate, initial_structure_step, structural_em
 
@@ -66,7 +65,7 @@ def estimate_exploratory(problem: SearchProblem, start: StartPoint | None = None
     observers = [problem.observer_of(index, count) for index in range(count)]
     best = max(range(count), key=lambda i: looks[i].criterion)
     watched = replace(problem, observer=observers[best])
-    ends = converge_and_recombine(looks, problem, observers)
+    ends = converge(looks, problem, observers)
     # Starts of binary items agree about the noise in the same correlations, too.
     noisy = start is None and problem.levels_unassigned and mostly_binary(problem.data)
     several_optima = len(ends) > 1 or noisy
@@ -77,7 +76,6 @@ def estimate_exploratory(problem: SearchProblem, start: StartPoint | None = None
     chosen = ends[0]
     if several_optima:
         chosen = hop_between_optima(ends, monotone, observers[best])
-        chosen = try_splits(chosen, monotone, observers[best])
     contested = False
     if start is None and max(problem.space.levels) > 2:
         # With a single candidate all starts agree about the loadings, and levels were clear.

@@ -21,7 +21,7 @@ from hidag.inference.refit import make_warm_started
 from hidag.results import FitResult
 from hidag.simulation.designs import random_law
 from hidag.simulation.truth import Truth, simulate
-from hidag.strategy.moves.recombination import loading_similarity
+from hidag.strategy.moves.optima import loading_similarity
 from hidag.structure.graphs import CPDAG, DAG
 
 Notify = Callable[[str], None]
@@ -309,7 +309,4 @@ def _candidates(
 
 
 def _same(one: FitResult, other: FitResult) -> bool:
-    return (
-        loading_similarity(one.parameters, other.parameters)
-        >= CONFIG.recombination.same_optimum_cosine
-    )
+    return loading_similarity(one.parameters, other.parameters) >= CONFIG.optima.same_optimum_cosine

@@ -34,7 +34,7 @@ from hidag.kernels.coordinate_descent import FREE
 from hidag.latent.laws import factorise_counts
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY
-from hidag.strategy.moves.recombination import (
+from hidag.strategy.moves.optima import (
     loading_similarity,
     replace_loadings,
     run_to_convergence,
@@ -88,7 +88,7 @@ def hop_from(end: Candidate, problem: SearchProblem, observer: Observer) -> Cand
     failed = 0
     for number in range(CONFIG.basin_hopping.most_moves):
         found = moves[number % len(moves)](end, problem, observer)
-        if found.criterion > end.criterion + CONFIG.recombination.least_gain:
+        if found.criterion > end.criterion + CONFIG.optima.least_gain:
             end, failed = found, 0
         else:
             failed += 1
@@ -134,7 +134,7 @@ def lift_penalty(end: Candidate, problem: SearchProblem, observer: Observer) -> 
         refitted = refit_largest_loadings(lifted, share, unpenalised, law_step)
         steps = append_run(append_run(end.estimate, lifted), refitted)
         found.append(run_to_convergence(replace(end, estimate=steps), problem, observer))
-        if found[-1].criterion > end.criterion + CONFIG.recombination.least_gain:
+        if found[-1].criterion > end.criterion + CONFIG.optima.least_gain:
             return found[-1]
     best = max(found, key=lambda one: one.criterion)
     again = restart_law(best, problem, observer)
@@ -194,5 +194,5 @@ def largest_loadings(
 def _same_optimum(one: Candidate, other: Candidate) -> bool:
     return (
         loading_similarity(one.estimate.parameters, other.estimate.parameters)
-        >= CONFIG.recombination.same_optimum_cosine
+        >= CONFIG.optima.same_optimum_cosine
     )

@@ -1,15 +1,15 @@
-"""Split moves: one estimated latent that stands for two is split in two.
+"""Split moves for many latents: one estimated latent that stands for two is split in two.
 
-A start may miss a latent that is strongly correlated with its neighbours: its items load on those,
-and another latent is fitted to noise. EM and sampling do not leave such an optimum. Correlations of
-the items beyond those of the fit reveal it. The least used latent is restarted as one part of the
-latent that stands for two; if two latents have the same items, these are divided between them.
-With enumerated states the fit's correlations come from its law, otherwise from draws.
+The single start of a sampled fit may miss a latent that is strongly correlated with its neighbours:
+its items load on those, and another latent is fitted to noise, an optimum that sampling does not
+leave. Correlations of the items beyond those of the fit reveal it. The least used latent is
+restarted as one part of the latent that stands for two; if two latents have the same items, these
+are divided between them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,16 +17,9 @@ from scipy.optimize import Bounds, minimize
 
 from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData, weighted_mean_and_sd
-from hidag.em.em import Estimate, Observer, append_run, run_em
 from hidag.em.m_step import coefficient_scales, is_penalised
-from hidag.initialization.start_points import spread_law
-from hidag.measurement.families.base import MeanFamily
 from hidag.measurement.parameters import MeasurementParameters
-from hidag.measurement.penalties import NO_SPARSITY
-from hidag.strategy.moves.basin_hopping import hop_from, refit_largest_loadings
-from hidag.strategy.moves.recombination import replace_loadings, run_to_convergence
-from hidag.strategy.problem import SearchProblem
-from hidag.strategy.structural_em import Candidate
+from hidag.strategy.moves.optima import replace_loadings
 
 Array = NDArray[np.float64]
 
@@ -96,35 +89,6 @@ def residual_correlation(
     return out
 
 
-def residual_correlations(
-    items: MeasurementParameters, data: WorkingData, design: Array, law: Array
-) -> Array:
-    """Return residual correlations of the items, shape (J, J), zero on the diagonal.
-
-    Items of families without a mean function have zero rows and columns and NaN on the diagonal.
-
-    Parameters
-    ----------
-    design : ndarray, shape (S, 1 + T)
-        A one and the terms' values in each state.
-    law : ndarray, shape (S,)
-        Probabilities of the states.
-    """
-    means = np.zeros((data.n_items, len(law)))
-    judged = np.zeros(data.n_items, dtype=bool)
-    x = np.zeros((data.n_samples, data.n_items))
-    for family, members in items.groups():
-        if isinstance(family, MeanFamily):
-            means[members] = family.mean(items.coefficients[members] @ design.T)
-            x[:, members] = data.x[:, data.columns.of(family, members)]
-            judged[members] = True
-    seen = np.ones(x.shape) if data.observed is None else data.observed.astype(np.float64)
-    out = residual_correlation(x, seen, data.weights, means, law)
-    out[~judged] = out[:, ~judged] = 0.0
-    np.fill_diagonal(out, np.where(judged, 0.0, np.nan))
-    return out
-
-
 def least_used_and_splits(
     items: MeasurementParameters, data: WorkingData, residual: Array, free: NDArray[np.bool_]
 ) -> tuple[int, list[Split]]:
@@ -135,7 +99,7 @@ def least_used_and_splits(
     Parameters
     ----------
     residual : ndarray, shape (J, J)
-        From :func:`residual_correlations`.
+        Residual correlations of the items.
     free : ndarray of bool, shape (K,)
         Latents without given entries of Q; others are not split.
     """
@@ -161,86 +125,6 @@ def split_loadings(loadings: Array, split: Split, idle: int) -> Array:
     out[split.leaving, idle] = loadings[split.leaving, split.latent]
     out[split.leaving, split.latent] = 0.0
     return out
-
-
-def try_splits(end: Candidate, problem: SearchProblem, observer: Observer) -> Candidate:
-    """Return the candidate after the split moves that raise the criterion.
-
-    Parameters
-    ----------
-    end : Candidate
-        On all rows, with the criterion of :func:`criterion_of`.
-    problem : SearchProblem
-        No split is tried with more than two levels or without a penalty.
-    observer : callable
-        Called after every EM step.
-    """
-    if max(problem.space.levels) > 2 or problem.penalty.name is None:
-        return end
-    for _ in range(CONFIG.split_moves.most_rounds):
-        idle, splits = promising_splits(end.estimate, problem)
-        found = [
-            _split(end, s, idle, problem, observer)
-            for s in splits[: CONFIG.split_moves.most_splits]
-        ]
-        if not found:
-            break
-        # Basin hopping costs several times as much as a split: only for the best.
-        best = hop_from(max(found, key=lambda one: one.criterion), problem, observer)
-        if best.criterion <= end.criterion + CONFIG.recombination.least_gain:
-            break
-        end = best
-    return end
-
-
-def promising_splits(estimate: Estimate, problem: SearchProblem) -> tuple[int, list[Split]]:
-    """Return the least used latent and the splits of the others, the largest excess first.
-
-    Latents with given entries of Q are not split.
-    """
-    items, law = estimate.parameters, estimate.probabilities / estimate.probabilities.sum()
-    free: NDArray[np.bool_] = np.asarray(is_penalised(problem.allowed[:, 1:]).all(axis=0))
-    residual = residual_correlations(items, problem.data, problem.basis.design, law)
-    return least_used_and_splits(items, problem.data, residual, free)
-
-
-def start_of_split(
-    estimate: Estimate, split: Split, idle: int, problem: SearchProblem
-) -> tuple[MeasurementParameters, Array]:
-    """Return items and law in which the idle latent is one part of another one.
-
-    Means of the items' predictors stay the same.
-    """
-    items, law = estimate.parameters, estimate.probabilities / estimate.probabilities.sum()
-    loadings = split_loadings(items.loadings, split, idle)
-    cube = law.reshape(problem.space.levels)
-    shape = [1] * cube.ndim
-    shape[idle] = shape[split.latent] = 2
-    joint = np.where(
-        np.eye(2, dtype=bool),
-        CONFIG.split_moves.split_agreement,
-        1.0 - CONFIG.split_moves.split_agreement,
-    ).reshape(shape)
-    split_law = np.ascontiguousarray(cube.sum(axis=idle, keepdims=True) * joint).ravel()
-    before, after = (one @ problem.basis.features for one in (law, split_law))
-    return replace_loadings(items, loadings, before, after), spread_law(split_law)
-
-
-def _split(
-    end: Candidate, split: Split, idle: int, problem: SearchProblem, observer: Observer
-) -> Candidate:
-    """Return the candidate that a split leads to."""
-    items, law = start_of_split(end.estimate, split, idle, problem)
-    unpenalised = replace(problem, penalty=NO_SPARSITY, observer=observer)
-    plan = problem.tolerating(0.0, CONFIG.split_moves.split_steps)
-    lifted = run_em(replace(unpenalised, schedule=plan), items, law)
-    refitted = refit_largest_loadings(lifted, CONFIG.basin_hopping.loading_shares[0], unpenalised)
-    steps = append_run(lifted, refitted)
-    parents = problem.learn_parents(
-        steps.parameters, steps.probabilities, problem.data, max(steps.n_iter, 1)
-    )
-    first = replace(end, estimate=append_run(end.estimate, steps), parents=parents)
-    return run_to_convergence(first, problem, observer)
 
 
 def support_criterion(

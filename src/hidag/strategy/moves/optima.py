@@ -1,16 +1,13 @@
-"""Candidates run to convergence on all rows, and recombined.
+"""Local optima of Stage I: their criterion, convergence on all rows, and monotone loadings.
 
 A sample of rows and a few steps separate bad starts from good ones, but not the best from the third
 best: those differ by one or two confused latents. So the best few are run to convergence.
-Candidates get different latents right: a latent of the best candidate is exchanged for the same
-latent of another one, and the exchange is kept if the criterion is higher after a few EM steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +15,10 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import betaln
 
 from hidag.config import CONFIG
-from hidag.em.em import Estimate, Observer, append_run, run_em
+from hidag.em.em import Estimate, Observer
 from hidag.em.information import log_evidence, observed_information
 from hidag.em.m_step import Basis, coefficient_scales, is_penalised
 from hidag.kernels.coordinate_descent import NONNEGATIVE, PENALISED
-from hidag.latent.laws import factorise_counts
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.strategy.problem import SearchProblem
 from hidag.strategy.structural_em import Candidate, law_complexity, structural_em
@@ -51,7 +47,7 @@ def _similarity(
     return float(cosines[rows, columns].min())
 
 
-def converge_and_recombine(
+def converge(
     looks: list[Candidate],
     problem: SearchProblem,
     observers: list[Observer],
@@ -59,8 +55,6 @@ def converge_and_recombine(
     most_ends: int | None = None,
 ) -> list[Candidate]:
     """Return distinct candidates run to convergence on all rows, the best first.
-
-    The best is recombined with the others, which stay unchanged.
 
     Parameters
     ----------
@@ -71,18 +65,13 @@ def converge_and_recombine(
     most_ends : int, optional
         Largest number of candidates that are run to convergence; default as in ``CONFIG``.
     """
-    most = CONFIG.recombination.most_ends if most_ends is None else most_ends
+    most = CONFIG.optima.most_ends if most_ends is None else most_ends
     parameters = [look.estimate.parameters for look in looks]
     order = distinct_optima(parameters, [look.criterion for look in looks], most)
     if len(order) == 1:
         return [looks[order[0]]]
     ends = [run_to_convergence(looks[i], problem, observers[i]) for i in order]
-    first, *others = sorted(range(len(ends)), key=lambda i: -ends[i].criterion)
-    best = ends[first]
-    tried: list[list[Array]] = [[] for _ in range(problem.space.n_latents)]
-    for i in others:
-        best = _recombine(best, ends[i].estimate.parameters, tried, problem, observers[order[i]])
-    return [best, *(ends[i] for i in others)]
+    return sorted(ends, key=lambda one: -one.criterion)
 
 
 def distinct_optima(
@@ -97,7 +86,7 @@ def distinct_optima(
         mine, levels = _directions(parameters[i]), parameters[i].terms.levels
         if all(
             _similarity(mine, other, levels, parameters[j].terms.levels)
-            < CONFIG.recombination.same_optimum_cosine
+            < CONFIG.optima.same_optimum_cosine
             for j, other in zip(out, found, strict=True)
         ):
             out.append(i)
@@ -120,109 +109,24 @@ def criterion_of(
     optional = is_penalised(problem.allowed[:, 1:])
     items = log_evidence(parameters, information, coefficient_scales(data), optional)
     price = law_complexity(estimate, parents, problem.space, data.n_counted)
-    unused = int((parameters.q_matrix.sum(axis=0) < CONFIG.recombination.fewest_items).sum())
+    unused = int((parameters.q_matrix.sum(axis=0) < CONFIG.optima.fewest_items).sum())
     return float(
-        estimate.log_likelihood + items - price - CONFIG.recombination.unused_latent_cost * unused
+        estimate.log_likelihood + items - price - CONFIG.optima.unused_latent_cost * unused
     )
 
 
 def run_to_convergence(look: Candidate, problem: SearchProblem, observer: Observer) -> Candidate:
     """Return a candidate after structural EM on all rows with a coarser tolerance."""
     coarse = replace(
-        problem, schedule=problem.tolerating(CONFIG.recombination.ends_tolerance), observer=observer
+        problem, schedule=problem.tolerating(CONFIG.optima.ends_tolerance), observer=observer
     )
-    found = structural_em(coarse, look, max_rounds=CONFIG.recombination.rounds_to_end)
+    found = structural_em(coarse, look, max_rounds=CONFIG.optima.rounds_to_end)
     return replace(
         look,
         estimate=found.estimate,
         parents=found.parents,
         criterion=criterion_of(found.estimate, found.parents, problem),
     )
-
-
-def _recombine(
-    best: Candidate,
-    other: MeasurementParameters,
-    tried: list[list[Array]],
-    problem: SearchProblem,
-    observer: Observer,
-) -> Candidate:
-    """Return the best candidate with those latents of the other one that raise the criterion.
-
-    ``tried`` has the versions of each latent that have been tried; new ones are appended.
-    """
-    law_step = partial(factorise_counts, parents=best.parents, space=problem.space)
-    plan = problem.tolerating(
-        CONFIG.recombination.ends_tolerance, CONFIG.recombination.steps_of_exchange
-    )
-    partner = match_latents(best.estimate.parameters, other)
-    for k, version in _other_versions(best.estimate.parameters, partner):
-        if any(_cosine(version, old) >= CONFIG.recombination.same_version for old in tried[k]):
-            continue
-        tried[k].append(version)
-        mixed = exchange_latents(best.estimate, partner, k, problem.basis)
-        found = run_em(
-            replace(problem, schedule=plan, observer=observer),
-            mixed,
-            best.estimate.probabilities,
-            law_step=law_step,
-        )
-        criterion = criterion_of(found, best.parents, problem)
-        if criterion > best.criterion + CONFIG.recombination.least_gain:
-            both = append_run(best.estimate, found)
-            best = replace(best, estimate=both, criterion=criterion)
-    return best
-
-
-def _cosine(one: Array, other: Array) -> float:
-    lengths = float(np.linalg.norm(one) * np.linalg.norm(other))
-    return abs(float(one @ other)) / max(lengths, 1e-12)
-
-
-def _other_versions(
-    best: MeasurementParameters, partner: MeasurementParameters
-) -> Iterator[tuple[int, Array]]:
-    """Yield the latents whose loadings differ from the partner's, with its strengths (J,)."""
-    for k in range(best.n_latents):
-        mine, version = best.strengths[:, k], partner.strengths[:, k]
-        if _cosine(mine, version) < CONFIG.recombination.same_version:
-            yield k, version
-
-
-def match_latents(
-    best: MeasurementParameters, other: MeasurementParameters
-) -> MeasurementParameters:
-    """Return the other's items with latents in the order and direction of the best's.
-
-    Only latents with the same number of levels are matched.
-    """
-    lengths = [np.maximum(np.linalg.norm(p.strengths, axis=0), 1e-12) for p in (best, other)]
-    cosines = (best.strengths / lengths[0]).T @ (other.strengths / lengths[1])
-    same_levels = np.equal.outer(best.terms.levels, other.terms.levels)
-    _, order = linear_sum_assignment(np.where(same_levels, -np.abs(cosines), 2.0))
-    turned = cosines[np.arange(len(order)), order] < 0
-    return other.reordered(latents=order).flipped(turned)
-
-
-def exchange_latents(
-    best: Estimate,
-    partner: MeasurementParameters,
-    latents: int | NDArray[np.integer],
-    basis: Basis,
-    law: Array | None = None,
-) -> MeasurementParameters:
-    """Return the best's items with the partner's loadings on some latents.
-
-    Intercepts change such that predictors keep their means, under ``law``, shape (S,), if given.
-    Items whose predictors would leave their family's range stay unchanged.
-    """
-    mine = best.parameters
-    columns = np.flatnonzero(mine.terms.involved[:, np.atleast_1d(latents)].any(axis=1))
-    loadings = mine.loadings.copy()
-    loadings[:, columns] = partner.loadings[:, columns]
-    means = best.probabilities @ basis.features
-    after = means if law is None else law @ basis.features
-    return replace_loadings(mine, loadings, means, after)
 
 
 def replace_loadings(
@@ -307,15 +211,15 @@ def try_monotone_loadings(
         return ends, problem
     n_against = int(reversed_loadings(best.estimate.parameters).sum())
     n_loadings = int((best.estimate.parameters.loadings != 0).sum())
-    if not 0 < n_against <= CONFIG.recombination.largest_share_against * n_loadings:
+    if not 0 < n_against <= CONFIG.optima.largest_share_against * n_loadings:
         return ends, problem
     allowed = np.where(problem.allowed == PENALISED, NONNEGATIVE, problem.allowed).astype(np.uint8)
     rising = replace(problem, allowed=allowed)
-    # The best end was recombined: it is a further start, and the first.
+    # The best end is a further start, and the first.
     first = replace(best, criterion=np.inf)
     starts = [make_monotone(look, problem.basis) for look in (first, *looks)]
     watchers = [observers[0], *observers]
-    upright = converge_and_recombine(starts, rising, watchers, most_ends=len(starts))
+    upright = converge(starts, rising, watchers, most_ends=len(starts))
     if upright[0] is starts[0]:
         # All are the same optimum.
         upright = [run_to_convergence(upright[0], rising, watchers[0])]
