@@ -69,15 +69,18 @@ class FittedModel(TransformerMixin):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Return the most probable joint latent state of each row, shape (N, K)."""
-        return self.result_.classify(self._rows(X))
+        rows = self._rows(X)
+        return self.result_.classify(rows)
 
     def transform(self, X: Any) -> Array:
         """Return the posterior mean level of each latent, (N, K): ``predict_proba`` if binary."""
-        return self.result_.posterior(self._rows(X))
+        rows = self._rows(X)
+        return self.result_.posterior(rows)
 
     def score_samples(self, X: Any) -> Array:
         """Return the observed-data log density of each row, shape (N,); 0 for empty rows."""
-        return self.result_.row_log_likelihood(self._rows(X))
+        rows = self._rows(X)
+        return self.result_.row_log_likelihood(rows)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean observed-data log-likelihood of the rows with an observed cell.
