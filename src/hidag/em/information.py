@@ -11,7 +11,7 @@ from scipy.special import betaln
 
 from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
-from hidag.em.e_step import Statistics
+from hidag.em.e_step import Statistics, run_e_step
 from hidag.em.m_step import Basis, coefficient_scales
 from hidag.em.posterior import PosteriorBlocks
 from hidag.latent.laws import LatentLaw
@@ -103,10 +103,7 @@ def observed_information(
     """
     n_counted, n_items, columns = data.n_counted, data.n_items, data.columns
     derivatives = _state_derivatives(parameters, data, basis)
-    dtheta, dpartition = derivatives[: columns.n_columns], derivatives[columns.n_columns :]
-    counts = statistics.item_counts(np.arange(n_items), data.incomplete)
-    summed = columns.add_up(statistics.sum_x * dtheta)
-    gradient = (summed - counts * dpartition) @ basis.design
+    gradient = _observed_scores(derivatives, statistics, data, basis)
     data = data.first_rows(CONFIG.information.n_rows)
     size = basis.design.shape[1]
     features = np.ascontiguousarray(basis.features)
@@ -138,16 +135,30 @@ def _state_derivatives(parameters: MeasurementParameters, data: WorkingData, bas
     return out
 
 
+def _observed_scores(
+    derivatives: Array, statistics: Statistics, data: WorkingData, basis: Basis
+) -> Array:
+    """Return the scores of the observed data for all coefficients, (J, P), from all rows."""
+    columns = data.columns
+    dtheta, dpartition = derivatives[: columns.n_columns], derivatives[columns.n_columns :]
+    counts = statistics.item_counts(np.arange(data.n_items), data.incomplete)
+    summed = columns.add_up(statistics.sum_x * dtheta)
+    return np.asarray((summed - counts * dpartition) @ basis.design)
+
+
 def score_tests(
     parameters: MeasurementParameters,
     probabilities: Array,
     data: WorkingData,
     basis: Basis,
     tested: NDArray[np.bool_],
+    *,
+    n_threads: int = 1,
 ) -> Array:
     """Return absolute score statistics of zero loadings ``tested`` (J, T), and 0 elsewhere.
 
     Each is a test of one loading more, efficient with respect to the item's nonzero coefficients.
+    The scores are those of all rows; their variances are N times an average over the first rows.
     Its square is twice the gain of the quadratic model by a step of limited length: without
     the limit, combinations of levels in which an item is certain, so that scores hardly vary, would
     be significant.
@@ -158,17 +169,21 @@ def score_tests(
         return z
     derivatives = _state_derivatives(parameters, data, basis)
     present = np.hstack([np.ones((len(tested), 1), dtype=bool), parameters.loadings != 0])
-    functions, sums = [], []
+    features = np.ascontiguousarray(basis.features)
+    expected, _ = run_e_step(parameters, probabilities, data, features, n_threads=n_threads)
+    gradients = _observed_scores(derivatives, expected, data, basis)
+    functions, own, sums = [], [], []
     for j in items:
         # The item's own coefficients, then those that are tested.
-        own = np.concatenate([np.flatnonzero(present[j]), 1 + np.flatnonzero(tested[j])])
+        own.append(np.concatenate([np.flatnonzero(present[j]), 1 + np.flatnonzero(tested[j])]))
         rows_of = np.append(np.flatnonzero(columns.item == j), columns.n_columns + j)
-        both = derivatives[rows_of][:, None, :] * design.T[own]
+        both = derivatives[rows_of][:, None, :] * design.T[own[-1]]
         functions.append(both.reshape(-1, len(design)))
-        sums.append(np.zeros((len(own), 1 + len(own))))
+        sums.append(np.zeros((len(own[-1]), len(own[-1]))))
     ends = np.cumsum([len(part) for part in functions])[:-1]
     reach = CONFIG.support.max_step * coefficient_scales(data)
-    weights, features = data.row_weights, np.ascontiguousarray(basis.features)
+    n_counted, data = data.n_counted, data.first_rows(CONFIG.information.n_rows)
+    weights = data.row_weights
     posteriors = PosteriorBlocks.of(parameters, probabilities, features, data)
     for rows, means in posteriors.means(np.vstack(functions).T):
         for j, total, part in zip(items, sums, np.split(means, ends, axis=1), strict=True):
@@ -177,11 +192,10 @@ def score_tests(
             score = (x[:, :, None] * by_column[:, :-1]).sum(axis=1) - by_column[:, -1]
             if data.observed is not None:
                 score *= data.observed[rows][:, [j]]
-            weighted = score.T * weights[rows]
-            total[:, 0] += weighted.sum(axis=1)
-            total[:, 1:] += weighted @ score
-    for j, total in zip(items, sums, strict=True):
-        n, gradient, information = int(present[j].sum()), total[:, 0], total[:, 1:]
+            total += (score.T * weights[rows]) @ score
+    for j, mine, total in zip(items, own, sums, strict=True):
+        n, gradient = int(present[j].sum()), gradients[j, mine]
+        information = total * (n_counted / data.n_counted)
         block = information[:n, :n] + CONFIG.support.absolute_ridge * np.eye(n)
         block[np.diag_indices(n)] *= 1.0 + CONFIG.support.relative_ridge
         slopes = np.linalg.solve(block, information[:n, n:])

@@ -246,16 +246,9 @@ class SaturatedCells:
     @classmethod
     def of(cls, basis: Basis, allowed: NDArray[np.uint8]) -> SaturatedCells:
         """Return the saturated ones of items with constraints (J, P)."""
-        every = [basis.cells_of(row) for row in allowed]
-        closed = np.array(
-            [
-                bool((row[own.terms] == FREE).all()) and own.saturated
-                for row, own in zip(allowed, every, strict=True)
-            ],
-            dtype=bool,
-        )
-        items = np.flatnonzero(closed)
-        cells = [every[j] for j in items]
+        free = np.flatnonzero(((allowed == ZERO) | (allowed == FREE)).all(axis=1))
+        items = np.array([j for j in free if basis.cells_of(allowed[j]).saturated], dtype=np.intp)
+        cells = [basis.cells_of(allowed[j]) for j in items]
         n_states, n_columns = basis.design.shape
         n_cells = max((len(own.terms) for own in cells), default=1)
         columns = np.full((len(items), n_cells), n_columns)
@@ -267,7 +260,8 @@ class SaturatedCells:
             values[place, used, used], inverse[place, used, used] = own.values, own.inverse
         shift = n_cells * np.arange(len(items))[:, None]
         places = np.array([own.place for own in cells], np.intp).reshape(len(items), n_states)
-        return cls(items, np.flatnonzero(~closed), places + shift, columns, values, inverse)
+        others = np.setdiff1d(np.arange(len(allowed)), items)
+        return cls(items, others, places + shift, columns, values, inverse)
 
     def maximise(self, family: MeanFamily, beta: Array, sums: Array, counts: Array) -> Array:
         """Return the items' maximum likelihood coefficients, shape (n, P).
@@ -326,9 +320,23 @@ class Basis:
         terms = np.flatnonzero(allowed != ZERO)
         key = terms.tobytes()
         if key not in self._cells:
-            values, place = np.unique(self.design[:, terms], axis=0, return_inverse=True)
-            self._cells[key] = ItemCells(terms, values, place.ravel())
+            self._cells[key] = ItemCells(terms, *self._distinct_rows(terms))
         return self._cells[key]
+
+    def _distinct_rows(self, columns: NDArray[np.intp]) -> tuple[Array, NDArray[np.intp]]:
+        """Return the distinct rows of some columns, in order, and the one of each state (S,)."""
+        place = np.zeros(len(self.design), dtype=np.intp)
+        for column in columns:
+            rank = self._ranks[:, column]
+            # Ranks among the distinct rows so far stay small, whatever the number of columns.
+            _, place = np.unique(place * (1 + rank.max()) + rank, return_inverse=True)
+        _, first = np.unique(place, return_index=True)
+        return self.design[np.ix_(first, columns)], place
+
+    @cached_property
+    def _ranks(self) -> NDArray[np.intp]:
+        """Rank of each entry of the design among the distinct ones of its column, (S, P)."""
+        return np.column_stack([np.unique(c, return_inverse=True)[1] for c in self.design.T])
 
     def saturated_cells(self, allowed: NDArray[np.uint8]) -> SaturatedCells:
         """Return the items among those with constraints (J, P) that have a closed-form M-step."""

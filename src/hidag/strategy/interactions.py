@@ -223,7 +223,10 @@ def interaction_scores(
     products = np.arange(terms.n_terms) >= terms.n_main
     order_two = terms.involved.sum(axis=1) == 2
     tested = terms.support(q.astype(np.int8)) & (products & order_two) & (items.loadings == 0)
-    return terms, score_tests(items, estimate.probabilities, problem.data, basis, tested), tested
+    z = score_tests(
+        items, estimate.probabilities, problem.data, basis, tested, n_threads=problem.n_threads
+    )
+    return terms, z, tested
 
 
 def select_interactions(
