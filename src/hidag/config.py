@@ -151,6 +151,8 @@ class InformationConfig:
     """Information and evidence (``hidag.em.information``; benchmarks/effective_size.py)."""
 
     n_rows: int = 2000  # Rows for averages that need two digits.
+    # Rows for variances of score tests: those of nearly certain items depend on few rows.
+    n_rows_for_tests: int = 10_000
     # Rows for the information ratio, which also averages over pairs of latents.
     n_rows_for_ratio: int = 1000
     # Safeguard: posterior probabilities are raised to this; smaller ones are slow to compute with.

@@ -7,23 +7,39 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache, wraps
 from math import isnan
 from typing import Any, TypeVar, cast
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 _PARENT_CHECK_SECONDS = 1.0  # Seconds between a worker's checks that its parent process is alive.
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def on_one_blas_thread(function: F) -> F:
-    """Return the function limited to one BLAS thread, on which the last digits of products depend.
+@cache
+def _loaded_libraries() -> ThreadpoolController:
+    """Return the libraries with threads; searching for them takes as long as a small E-step."""
+    return ThreadpoolController()
 
-    A decorator.
-    """
-    return cast(F, threadpool_limits.wrap(limits=1, user_api="blas")(function))
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Return a context with one BLAS thread: the last digits of products depend on their number."""
+    return cast(AbstractContextManager[Any], _loaded_libraries().limit(limits=1, user_api="blas"))
+
+
+def on_one_blas_thread(function: F) -> F:
+    """Return the function limited to one BLAS thread; a decorator."""
+
+    @wraps(function)
+    def limited(*args: Any, **settings: Any) -> Any:
+        with one_blas_thread():
+            return function(*args, **settings)
+
+    return cast(F, limited)
 
 
 def run_all(

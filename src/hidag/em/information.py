@@ -172,27 +172,31 @@ def score_tests(
     features = np.ascontiguousarray(basis.features)
     expected, _ = run_e_step(parameters, probabilities, data, features, n_threads=n_threads)
     gradients = _observed_scores(derivatives, expected, data, basis)
-    functions, own, sums = [], [], []
-    for j in items:
-        # The item's own coefficients, then those that are tested.
-        own.append(np.concatenate([np.flatnonzero(present[j]), 1 + np.flatnonzero(tested[j])]))
-        rows_of = np.append(np.flatnonzero(columns.item == j), columns.n_columns + j)
-        both = derivatives[rows_of][:, None, :] * design.T[own[-1]]
-        functions.append(both.reshape(-1, len(design)))
-        sums.append(np.zeros((len(own[-1]), len(own[-1]))))
-    ends = np.cumsum([len(part) for part in functions])[:-1]
-    reach = CONFIG.support.max_step * coefficient_scales(data)
-    n_counted, data = data.n_counted, data.first_rows(CONFIG.information.n_rows)
+    # The item's own coefficients, then those that are tested.
+    own = [
+        np.concatenate([np.flatnonzero(present[j]), 1 + np.flatnonzero(tested[j])]) for j in items
+    ]
+    cells = [basis.distinct_rows(mine)[1] for mine in own]
+    # Items with the same latents have the same cells: their posteriors are computed once.
+    sets = {place.tobytes(): place for place in cells}
+    indicators = [np.eye(1 + place.max())[place] for place in sets.values()]
+    ends = np.cumsum([part.shape[1] for part in indicators])[:-1]
+    sums = [np.zeros((len(mine), len(mine))) for mine in own]
+    n_counted, data = data.n_counted, data.first_rows(CONFIG.information.n_rows_for_tests)
     weights = data.row_weights
     posteriors = PosteriorBlocks.of(parameters, probabilities, features, data)
-    for rows, means in posteriors.means(np.vstack(functions).T):
-        for j, total, part in zip(items, sums, np.split(means, ends, axis=1), strict=True):
-            by_column = part.reshape(len(part), -1, len(total))
-            x = data.x[rows][:, columns.item == j]
-            score = (x[:, :, None] * by_column[:, :-1]).sum(axis=1) - by_column[:, -1]
+    for rows, means in posteriors.means(np.hstack(indicators)):
+        shares = dict(zip(sets, np.split(means, ends, axis=1), strict=True))
+        for j, mine, place, total in zip(items, own, cells, sums, strict=True):
+            _, first = np.unique(place, return_index=True)
+            which = np.append(np.flatnonzero(columns.item == j), columns.n_columns + j)
+            slopes = derivatives[np.ix_(which, first)]
+            x = np.column_stack([data.x[rows][:, columns.item == j], -np.ones(len(means))])
+            score = (shares[place.tobytes()] * (x @ slopes)) @ design[np.ix_(first, mine)]
             if data.observed is not None:
                 score *= data.observed[rows][:, [j]]
             total += (score.T * weights[rows]) @ score
+    reach = CONFIG.support.max_step * coefficient_scales(data)
     for j, mine, total in zip(items, own, sums, strict=True):
         n, gradient = int(present[j].sum()), gradients[j, mine]
         information = total * (n_counted / data.n_counted)

@@ -291,8 +291,6 @@ class Basis:
     """Latent states as regressors."""
 
     design: Array  # (S, 1 + T): 1 and the terms' values
-    # (S, P (P + 1) / 2): products of pairs of columns of ``design``, upper triangle by rows
-    products: Array
     # whether terms are products of others, which makes systems ill-conditioned
     collinear: bool = False
     _cells: dict[bytes, ItemCells] = field(default_factory=dict, repr=False, compare=False)
@@ -301,9 +299,7 @@ class Basis:
     @classmethod
     def of(cls, features: Array, *, collinear: bool = False) -> Basis:
         """Return the basis of states given by their terms' values, shape (S, T)."""
-        design = np.hstack([np.ones((len(features), 1)), features])
-        left, right = np.triu_indices(design.shape[1])
-        return cls(design, np.ascontiguousarray(design[:, left] * design[:, right]), collinear)
+        return cls(np.hstack([np.ones((len(features), 1)), features]), collinear)
 
     @classmethod
     def over(cls, space: StateSpace, terms: Terms) -> Basis:
@@ -315,15 +311,21 @@ class Basis:
         """The terms' values, shape (S, T)."""
         return self.design[:, 1:]
 
+    @cached_property
+    def products(self) -> Array:
+        """Products of pairs of columns, upper triangle by rows, shape (S, P (P + 1) / 2)."""
+        left, right = np.triu_indices(self.design.shape[1])
+        return np.ascontiguousarray(self.design[:, left] * self.design[:, right])
+
     def cells_of(self, allowed: NDArray[np.uint8]) -> ItemCells:
         """Return the cells of an item with constraints (P,)."""
         terms = np.flatnonzero(allowed != ZERO)
         key = terms.tobytes()
         if key not in self._cells:
-            self._cells[key] = ItemCells(terms, *self._distinct_rows(terms))
+            self._cells[key] = ItemCells(terms, *self.distinct_rows(terms))
         return self._cells[key]
 
-    def _distinct_rows(self, columns: NDArray[np.intp]) -> tuple[Array, NDArray[np.intp]]:
+    def distinct_rows(self, columns: NDArray[np.intp]) -> tuple[Array, NDArray[np.intp]]:
         """Return the distinct rows of some columns, in order, and the one of each state (S,)."""
         place = np.zeros(len(self.design), dtype=np.intp)
         for column in columns:

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from hidag.config import CONFIG
 from hidag.data.item_types import resolve_families
@@ -54,6 +53,7 @@ from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import Responses
 from hidag.measurement.penalties import NO_SPARSITY
 from hidag.measurement.terms import Terms
+from hidag.parallel import one_blas_thread
 from hidag.results import FitResult
 
 Array = NDArray[np.float64]
@@ -90,7 +90,7 @@ def count_table_factors(
     """Return the number of common factors of a table; ``family`` as in `DCRL`."""
     families = resolve_families(table, family, weights).families
     check_values(table, families)
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         return count_factors(table.values, families, weights=weights, largest=largest)
 
 
@@ -129,7 +129,7 @@ def independent_criteria(
     allowed[:, 0] = FREE
     basis = Basis.over(space, terms)
     problem = Problem(data, space, basis, allowed, NO_SPARSITY, Schedule())
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         found = run_em(problem, null_parameters(data, terms), np.full(2, 0.5))
     return criteria_of(
         found.log_likelihood, item_parameters(responses.families), 0.0, data.n_counted

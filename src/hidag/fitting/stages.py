@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from hidag.config import CONFIG
 from hidag.data.item_types import resolve_families
@@ -56,6 +55,7 @@ from hidag.fitting.settings import FitTask, GraphSettings, effective_share, min_
 from hidag.formatting import plural
 from hidag.latent.counts import LatentCounts, resample, resample_size
 from hidag.latent.laws import LatentLaw
+from hidag.parallel import one_blas_thread
 from hidag.results import FitResult, versions_used
 from hidag.strategy.estimation import estimate_measurement
 from hidag.strategy.measurement import Measurement
@@ -97,7 +97,7 @@ def run_stages(
     """
     given = task.graph.knowledge
     rows = task.responses.expand(task.counted.values)
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         chosen, families = replace(task.measurement, progress=progress), task.responses.families
         measured = estimate_measurement(rows, families, chosen, weights=task.weights, start=begin)
         known = given if map_knowledge is None else map_knowledge(measured)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from hidag.data.table import read_table
 from hidag.data.value_checks import check_values
@@ -20,6 +19,7 @@ from hidag.exceptions import Advice, DataError, Setting, SettingError
 from hidag.fitting.settings import checked_count, root_seed
 from hidag.latent.counts import LatentCounts
 from hidag.latent.state_space import StateSpace
+from hidag.parallel import one_blas_thread
 from hidag.structure.graph_search import discover
 from hidag.structure.graphs import CPDAG
 
@@ -133,7 +133,7 @@ class Baseline:
         # A canonical column order makes the result invariant to permutations of the items.
         order = np.lexsort(table[::-1])
         # Several threads are no faster and could change the order of summation.
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             found = self.method(
                 np.ascontiguousarray(table[:, order]),
                 tuple(names[j] for j in order),

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from hidag.em.em import Schedule
 from hidag.fitting.information_criteria import (
@@ -23,6 +22,7 @@ from hidag.fitting.stages import learn_graph
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import default_penalty
 from hidag.metrics.matching import Parts
+from hidag.parallel import one_blas_thread
 from hidag.simulation.truth import Truth
 from hidag.strategy.estimation import StageOneSettings, estimate_measurement
 from hidag.structure.graph_search import discover
@@ -131,7 +131,7 @@ def truth_started_fit(truth: Truth, X: NDArray[np.float64]) -> TruthStartedFit:
     """
     n_samples = len(X)
     # Blocks are too small for several threads.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         measured = estimate_measurement(
             np.array(X),
             truth.families,
