@@ -190,9 +190,9 @@ def score_tests(
         for j, mine, place, total in zip(items, own, cells, sums, strict=True):
             _, first = np.unique(place, return_index=True)
             which = np.append(np.flatnonzero(columns.item == j), columns.n_columns + j)
-            slopes = derivatives[np.ix_(which, first)]
+            by_cell = derivatives[np.ix_(which, first)]
             x = np.column_stack([data.x[rows][:, columns.item == j], -np.ones(len(means))])
-            score = (shares[place.tobytes()] * (x @ slopes)) @ design[np.ix_(first, mine)]
+            score = (shares[place.tobytes()] * (x @ by_cell)) @ design[np.ix_(first, mine)]
             if data.observed is not None:
                 score *= data.observed[rows][:, [j]]
             total += (score.T * weights[rows]) @ score
