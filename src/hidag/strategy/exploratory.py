@@ -40,6 +40,7 @@ from hidag.strategy.moves.level_moves import shift_levels, with_level_moves
 from hidag.strategy.moves.optima import (
     converge,
     loading_similarity,
+    mostly_agree,
     run_to_convergence,
     try_monotone_loadings,
 )
@@ -68,14 +69,13 @@ def estimate_exploratory(problem: SearchProblem, start: StartPoint | None = None
     ends = converge(looks, problem, observers)
     # Starts of binary items agree about the noise in the same correlations, too.
     noisy = start is None and problem.levels_unassigned and mostly_binary(problem.data)
-    several_optima = len(ends) > 1 or noisy
     if len(ends) == 1 and noisy:
         ends = [run_to_convergence(ends[0], problem, observers[best])]
-    ends, monotone = try_monotone_loadings(ends, looks, problem, observers)
-    watched = replace(watched, allowed=monotone.allowed)
-    chosen = ends[0]
-    if several_optima:
+    chosen, monotone = ends[0], problem
+    if noisy or not mostly_agree(looks):
+        ends, monotone = try_monotone_loadings(ends, looks, problem, observers)
         chosen = hop_between_optima(ends, monotone, observers[best])
+    watched = replace(watched, allowed=monotone.allowed)
     contested = False
     if start is None and max(problem.space.levels) > 2:
         # With a single candidate all starts agree about the loadings, and levels were clear.

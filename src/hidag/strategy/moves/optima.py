@@ -74,6 +74,13 @@ def converge(
     return sorted(ends, key=lambda one: -one.criterion)
 
 
+def mostly_agree(looks: list[Candidate]) -> bool:
+    """Return whether more than half of the candidates are the optimum that the best one is."""
+    best = max(looks, key=lambda one: one.criterion).estimate.parameters
+    similar = [loading_similarity(one.estimate.parameters, best) for one in looks]
+    return 2 * sum(s >= CONFIG.optima.same_optimum_cosine for s in similar) > len(looks)
+
+
 def distinct_optima(
     parameters: Sequence[MeasurementParameters], values: Sequence[float], most: int = 1 << 30
 ) -> list[int]:
