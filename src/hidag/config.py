@@ -435,6 +435,8 @@ class ConfirmatoryConfig:
     work_for_starts: float = 3e8
     fewest_starts: int = 4
     most_starts: int = 100
+    # Starts after which the others are skipped, if most of them converged to the same maximum.
+    starts_to_agree: int = 8
     submodel_share: int = 12  # A sub-model gets this fraction of the starts of the model itself.
     # Length and tolerance of the short runs, and tolerance of the final run, relative to the
     # schedule.

@@ -183,11 +183,23 @@ def _best_saturated(problem: SearchProblem, start: StartPoint | None) -> StageOn
 
 
 def _start_ends(short: SearchProblem, n_starts: int, run: _Run) -> list[_End]:
-    """Return the ends of short runs from random starts, the first of them a fixed one."""
+    """Return the ends of short runs from random starts, the first of them a fixed one.
+
+    There are fewer if most of the first ones converge to the same maximum, unless the user asks
+    for a number of starts.
+    """
     out: list[_End] = []
+    enough = n_starts
+    if isinstance(short.n_starts, str):
+        enough = CONFIG.confirmatory.starts_to_agree
+    near = short.schedule.tolerance * min(short.data.n_counted, CONFIG.em.max_tolerance_rows)
     for index, rng in enumerate(generators_of(short.seed, n_starts)):
         point = _random_start(short, None if index == 0 else rng)
         out.append((point.label, run(short, index, point.parameters, point.probabilities)))
+        best = max(end.objective for _, end in out)
+        same = sum(end.converged and best - end.objective <= near for _, end in out)
+        if len(out) >= enough and 2 * same > len(out):
+            break
     return out
 
 
