@@ -35,8 +35,7 @@ from hidag.causal.probability_queries import (
 from hidag.exceptions import Advice, DataError, Message, Setting, SettingError
 from hidag.fitting.information_criteria import states_known
 from hidag.fitting.settings import checked_count
-from hidag.formatting import join_names
-from hidag.inference.result_tables import first_names
+from hidag.formatting import first_names, join_names
 from hidag.latent.junction_tree import Factor, indicator
 from hidag.latent.laws import NetworkLaw
 from hidag.results import FitResult, as_result

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hidag.cli.messages import render
 from hidag.exceptions import HidagError, HidagWarning, Message
-from hidag.formatting import replace_hidden
+from hidag.formatting import align_columns, replace_hidden
 
 if TYPE_CHECKING:
     from hidag.parallel import Progress
@@ -151,9 +151,4 @@ def say_columns(rows: _Rows, *, right: Sequence[int] = (), indent: str = "") -> 
 
 def columns(rows: _Rows, *, right: Sequence[int] = ()) -> list[str]:
     """Return rows as lines with aligned columns, those in ``right`` aligned on the right."""
-    if not rows:
-        return []
-    cells = [[clean(cell).replace("\n", " ") for cell in row] for row in rows]
-    widths = [max(len(row[c]) for row in cells) for c in range(len(cells[0]))]
-    forms = [f"{{:{'>' if c in right else '<'}{width}}}" for c, width in enumerate(widths)]
-    return ["  ".join(forms).format(*row).rstrip() for row in cells]
+    return align_columns([[clean(cell).replace("\n", " ") for cell in row] for row in rows], right)

@@ -32,12 +32,12 @@ from hidag.data.csv_text import (
     read_text_columns,
 )
 from hidag.exceptions import Advice, DataError, FileError, suggest_name
+from hidag.formatting import first_names
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 BINARY_SUFFIXES = (".parquet",)
 SUFFIXES = (*TEXT_SUFFIXES, *BINARY_SUFFIXES)
 _ITEM, _TYPE = "item", "type"
-_MAX_NAMES = 5
 
 Source = str | PathLike[str]
 Codes = Mapping[str, Sequence[str]]
@@ -101,8 +101,7 @@ def _table_file(path: Source) -> Path:
         raise _missing_path_error("folder", given)
     file = find_part(given, "responses")
     if file is None:
-        held = sorted(one.name for one in given.iterdir())
-        found = ", ".join(held[:_MAX_NAMES]) + (", ..." if held[_MAX_NAMES:] else "")
+        found = first_names(sorted(one.name for one in given.iterdir()))
         text = "the folder {folder} must hold a table named responses.csv or responses.parquet, "
         text += "but it holds {found}"
         raise FileError("no-table", text, {"folder": given, "found": found or "nothing"})

@@ -26,10 +26,10 @@ from hidag.estimator import DCRL
 from hidag.exceptions import Advice, DataError, HidagWarning, Message, Setting, SettingError
 from hidag.fitting.information.posterior_tables import too_many_states
 from hidag.fitting.settings import root_seed
-from hidag.formatting import plural
+from hidag.formatting import first_names, plural
 from hidag.inference.fitted_rows import can_sum_states, canonical_rows, require_weights
 from hidag.inference.refit import refit_settings
-from hidag.inference.result_tables import Table, first_names
+from hidag.inference.result_tables import Table
 from hidag.metrics.matching import Parts, match_latents
 from hidag.results import FitResult
 from hidag.structure.knowledge import Knowledge

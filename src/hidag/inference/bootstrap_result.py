@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hidag.exceptions import HidagError, Setting, SettingError
 from hidag.fitting.information_criteria import coefficients_in_sum
-from hidag.formatting import plural
+from hidag.formatting import first_names, plural
 from hidag.inference.intervals import LEVEL, interval_notes, percentile_interval
 from hidag.inference.refit import (
     MAX_JOINT_STATES,
@@ -24,7 +24,6 @@ from hidag.inference.refit import (
     network_from_arrays,
     stack_refits,
 )
-from hidag.inference.result_tables import first_names
 from hidag.latent.laws import LatentLaw, SaturatedLaw
 from hidag.latent.state_space import StateSpace
 from hidag.results import FitResult, read_archive, write_archive

@@ -24,10 +24,10 @@ from hidag.fitting.information.item_derivatives import (
 )
 from hidag.fitting.information.observed_information import Uncertainty, estimate_uncertainty
 from hidag.fitting.information_criteria import count_parameters
-from hidag.formatting import plural
+from hidag.formatting import first_names, plural
 from hidag.inference.fitted_rows import require_weights
 from hidag.inference.intervals import LEVEL, check_level
-from hidag.inference.result_tables import Table, first_names
+from hidag.inference.result_tables import Table
 from hidag.measurement.families import item_type
 from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import category_label, nominal_item
