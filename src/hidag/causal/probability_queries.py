@@ -231,12 +231,8 @@ class Outcome:
 def item_states(result: FitResult, item: int) -> tuple[tuple[int, ...], States]:
     """Return an item's latents and their joint states with the other latents at 0, (n, K)."""
     rows = result.parameters.support[result.responses.item == item]
-    latents = tuple(np.flatnonzero(rows.any(axis=0)).tolist())
-    shape = tuple(result.law.space.levels[k] for k in latents)
-    states = np.zeros((int(np.prod(shape)), result.law.space.n_latents), dtype=np.int64)
-    if latents:
-        states[:, list(latents)] = np.indices(shape).reshape(len(latents), -1).T
-    return latents, states
+    latents = np.flatnonzero(rows.any(axis=0))
+    return tuple(latents.tolist()), result.terms.states_of(latents)
 
 
 def log_density(result: FitResult, item: int, x: float, states: States) -> Array:

@@ -125,24 +125,6 @@ def counting_bar() -> Iterator[Callable[[str, int, int], None] | None]:
         yield draw if update else None
 
 
-@contextmanager
-def status_line() -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows a status on a terminal, each over the last."""
-    width = 0
-
-    def show(text: str) -> None:
-        nonlocal width
-        if sys.stderr.isatty():
-            print(f"\r{one_line(text).ljust(width)}", end="", file=sys.stderr, flush=True)
-            width = max(width, len(text))
-
-    try:
-        yield show
-    finally:
-        if width:
-            print(f"\r{' ' * width}\r", end="", file=sys.stderr, flush=True)
-
-
 def say_columns(rows: _Rows, *, right: Sequence[int] = (), indent: str = "") -> None:
     """Print rows with aligned columns, those in ``right`` aligned on the right."""
     for line in columns(rows, right=right):
