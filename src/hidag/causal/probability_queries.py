@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +30,8 @@ from hidag.latent.laws import NEGLIGIBLE_COUNT, LatentLaw, NetworkLaw
 from hidag.measurement.families import item_type
 from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import category_label
-from hidag.results import FitResult, as_result
+from hidag.results import AnyFit, FitResult, as_result
 from hidag.structure.graphs import DAG
-
-if TYPE_CHECKING:
-    from hidag.estimator import DCRL
 
 Array = NDArray[np.float64]
 #: Up to this many joint states, one joint table is faster than a junction tree.
@@ -190,7 +187,7 @@ def condition_after_intervention(
     return JointTable.of([*unchanged, *fixed, *likelihoods], levels)
 
 
-def edge_strengths(result: FitResult | DCRL) -> dict[tuple[str, str], float]:
+def edge_strengths(result: AnyFit) -> dict[tuple[str, str], float]:
     """Return the absolute correlation of the levels of each pair of adjacent latents.
 
     The keys are pairs of names; ``result`` is a FitResult or a fitted DCRL.

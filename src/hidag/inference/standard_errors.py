@@ -14,7 +14,6 @@ from scipy.stats import norm
 from hidag.config import CONFIG
 from hidag.data.rows import select_weighted_rows
 from hidag.data.table import read_table
-from hidag.estimator import DCRL
 from hidag.exceptions import Choices, invalid_setting
 from hidag.fitting.information.free_parameters import FreeParameters
 from hidag.fitting.information.item_derivatives import (
@@ -31,7 +30,7 @@ from hidag.inference.result_tables import Table
 from hidag.measurement.families import item_type
 from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import category_label, nominal_item
-from hidag.results import FitResult, as_result
+from hidag.results import AnyFit, as_result
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -239,7 +238,7 @@ class StandardErrors:
 
 
 def standard_errors(
-    result: FitResult | DCRL,
+    result: AnyFit,
     X: Any,
     *,
     sample_weight: Any = None,
