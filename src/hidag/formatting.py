@@ -72,10 +72,10 @@ def format_cell(value: float) -> str:
     return f"{value:.1g}" if 0 < size < 5e-3 else f"{value + 0.0:.2f}"
 
 
-def format_range(low: float, high: float, *, error: float | None = None, decimals: int = 3) -> str:
+def format_range(low: float, high: float) -> str:
     """Return "low to high", or one number if both are formatted identically."""
     ends = (_without_rounding(end, max(abs(low), abs(high))) for end in (low, high))
-    texts = [format_number(end, error=error, decimals=decimals) for end in ends]
+    texts = list(map(format_number, ends))
     return texts[0] if texts[0] == texts[1] else " to ".join(texts)
 
 

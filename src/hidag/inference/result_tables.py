@@ -63,10 +63,10 @@ class Table:
         longer = ((*row, cell) for row, cell in zip(self.rows, cells, strict=True))
         return Table.of((*self.columns, name), longer)
 
-    def lines(self, n_rows: int | None = None, *, digits: int = 3) -> list[str]:
+    def lines(self, n_rows: int | None = None) -> list[str]:
         """Return the header and the first rows as lines of aligned text, long names shortened."""
         rows = self.rows if n_rows is None else self.rows[:n_rows]
-        texts = [format_row(self.columns, row, decimals=digits) for row in rows]
+        texts = [format_row(self.columns, row) for row in rows]
         cells = [[shorten(cell, MAX_CELL_LENGTH, "...") for cell in row]
                  for row in (self.columns, *texts)]  # fmt: skip
         columns = range(len(self.columns))
