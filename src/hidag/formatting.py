@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import floor, isfinite, isnan, log10
 from typing import Any
 
@@ -72,10 +72,10 @@ def format_cell(value: float) -> str:
     return f"{value:.1g}" if 0 < size < 5e-3 else f"{value + 0.0:.2f}"
 
 
-def format_range(low: float, high: float, *, error: float | None = None, decimals: int = 3) -> str:
+def format_range(low: float, high: float) -> str:
     """Return "low to high", or one number if both are formatted identically."""
     ends = (_without_rounding(end, max(abs(low), abs(high))) for end in (low, high))
-    texts = [format_number(end, error=error, decimals=decimals) for end in ends]
+    texts = list(map(format_number, ends))
     return texts[0] if texts[0] == texts[1] else " to ".join(texts)
 
 
@@ -169,9 +169,22 @@ def join_names(names: Sequence[str], *, last: str = "and", limit: int = MAX_LIST
     return f"{', '.join(names[:-1])} {last} {names[-1]}"
 
 
+def first_names(names: Sequence[str], most: int = 5) -> str:
+    """Return the first names as text, with dots if there are more."""
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+
+
 def with_noun(noun: str, names: Sequence[str]) -> str:
     """Return names after their noun: "item a", "items a and b", or "no item"."""
     return f"{noun}{'s' * (len(names) > 1)} {join_names(names)}" if names else f"no {noun}"
+
+
+def align_columns(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
+    """Return rows as lines with aligned columns, those in ``right`` aligned on the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    align = [str.rjust if c in right else str.ljust for c in range(len(widths))]
+    lines = (zip(align, row, widths, strict=True) for row in rows)
+    return ["  ".join(pad(cell, width) for pad, cell, width in line).rstrip() for line in lines]
 
 
 def sentence_case(text: str) -> str:

@@ -38,7 +38,7 @@ def test_one_of_two_is_read_where_the_other_is_left_out(twice: Path) -> None:
     assert column_names(twice) == ["a", "b", "a#2"]
     assert read_file(twice, leave_out=["a#2"]).to_pydict() == {"a": [1, 4], "b": [2, 5]}
     assert read_file(twice, leave_out=["a"]).to_pydict() == {"b": [2, 5], "a#2": [3, 6]}
-    table, _ = read_columns(twice, ["a"], leave_out=["a#2"])
+    table, *_ = read_columns(twice, ["a"], leave_out=["a#2"])
     assert table.to_pydict() == {"a": [1, 4]}
 
 

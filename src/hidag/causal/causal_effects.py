@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -18,11 +18,8 @@ from hidag.formatting import join_names
 from hidag.inference.asymptotic_draws import NO_INTERVAL, AsymptoticDraws, Perturbations
 from hidag.inference.bootstrap_result import BootstrapResult
 from hidag.inference.intervals import LEVEL, attainable_level, check_level, range_interval
-from hidag.results import FitResult, as_result
+from hidag.results import AnyFit, FitResult, as_result
 from hidag.structure.graphs import CPDAG, DAG
-
-if TYPE_CHECKING:
-    from hidag.estimator import DCRL
 
 Array = NDArray[np.float64]
 #: For each cause, one DAG for each of its possible sets of parents.
@@ -143,7 +140,7 @@ class AverageEffects:
 
 
 def average_effects(
-    result: FitResult | DCRL,
+    result: AnyFit,
     *,
     causes: Sequence[str] | None = None,
     items: bool = True,

@@ -13,7 +13,6 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import networkx as nx
 import numpy as np
@@ -24,11 +23,8 @@ from hidag.exceptions import Advice, HidagWarning, Message, Setting
 from hidag.latent.laws import NetworkLaw, SaturatedLaw
 from hidag.measurement.families import item_type
 from hidag.measurement.parameters import category_label
-from hidag.results import FitResult, as_result
+from hidag.results import AnyFit, FitResult, as_result
 from hidag.structure.graphs import DAG
-
-if TYPE_CHECKING:
-    from hidag.estimator import DCRL
 
 Array = NDArray[np.float64]
 
@@ -161,7 +157,7 @@ def _prepare_export(result: FitResult, items: bool) -> tuple[list[Node], Message
     return network_nodes(result, items=items, law=law), note
 
 
-def to_bif(result: FitResult | DCRL, *, items: bool = False) -> str:
+def to_bif(result: AnyFit, *, items: bool = False) -> str:
     """Return the Bayesian Interchange Format: variables, states and conditional tables.
 
     Names are reduced to letters, digits, points, - and _, and made unique when case is ignored.
@@ -205,7 +201,7 @@ def _numbers(row: Array) -> str:
     return ", ".join(repr(float(p)) for p in row)
 
 
-def to_gml(result: FitResult | DCRL, *, items: bool = False) -> str:
+def to_gml(result: AnyFit, *, items: bool = False) -> str:
     """Return GML whose nodes have their states and, as JSON, parents and conditional tables.
 
     ``result`` and ``items`` are as in `to_bif`.
@@ -227,7 +223,7 @@ def to_gml(result: FitResult | DCRL, *, items: bool = False) -> str:
     return "\n".join(nx.generate_gml(graph)) + "\n"
 
 
-def to_dot(result: FitResult | DCRL, *, items: bool = False) -> str:
+def to_dot(result: AnyFit, *, items: bool = False) -> str:
     """Return Graphviz text of the fitted graph, with conditional tables in the nodes' tooltips.
 
     Undirected edges have no arrow head; the tables are over one member of the equivalence class.
@@ -267,7 +263,7 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def to_dowhy(result: FitResult | DCRL, *, items: bool = True) -> str:
+def to_dowhy(result: AnyFit, *, items: bool = True) -> str:
     """Return GML text of one DAG for dowhy's ``CausalModel(graph=...)``.
 
     Pass the latents to dowhy as columns of the data (posterior means or sampled states). GML,

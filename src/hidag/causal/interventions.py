@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -35,15 +35,11 @@ from hidag.causal.probability_queries import (
 from hidag.exceptions import Advice, DataError, Message, Setting, SettingError
 from hidag.fitting.information_criteria import states_known
 from hidag.fitting.settings import checked_count
-from hidag.formatting import join_names
-from hidag.inference.result_tables import first_names
+from hidag.formatting import first_names, join_names
 from hidag.latent.junction_tree import Factor, indicator
 from hidag.latent.laws import NetworkLaw
-from hidag.results import FitResult, as_result
+from hidag.results import AnyFit, FitResult, as_result
 from hidag.structure.graphs import CPDAG, DAG
-
-if TYPE_CHECKING:
-    from hidag.estimator import DCRL
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -340,7 +336,7 @@ class InterventionModel:
 
 
 def what_if(
-    result: FitResult | DCRL,
+    result: AnyFit,
     do: Mapping[Any, Any] | None = None,
     given: Mapping[Any, Any] | None = None,
     *,

@@ -18,6 +18,7 @@ from hidag.structure.mixed_graphs import (
     MixedGraph,
     apply_meek_rules,
     bits,
+    cliques,
     extend_to_dag,
     find_v_structures,
 )
@@ -80,7 +81,7 @@ def _branches(
             yield graph, dag
         return
     target = targets[0]
-    for parents in _cliques(graph, graph.neighbours[target]):
+    for parents in cliques(graph, graph.neighbours[target]):
         branch = graph.copy()
         for other in bits(graph.neighbours[target]):
             is_parent = parents >> other & 1
@@ -90,12 +91,3 @@ def _branches(
         # Orientations that force a new collider or a cycle belong to no member.
         if dag is not None and find_v_structures(MixedGraph.from_adjacency(dag)) == colliders:
             yield from _branches(branch, targets[1:], colliders)
-
-
-def _cliques(graph: MixedGraph, inside: int) -> Iterator[int]:
-    """Yield the cliques inside a set of variables as bit masks, the empty one first."""
-    yield 0
-    for v in bits(inside):
-        later = inside & ~((1 << (v + 1)) - 1) & graph.adjacent(v)
-        for rest in _cliques(graph, later):
-            yield rest | 1 << v

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +30,8 @@ from hidag.latent.laws import NEGLIGIBLE_COUNT, LatentLaw, NetworkLaw
 from hidag.measurement.families import item_type
 from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import category_label
-from hidag.results import FitResult, as_result
+from hidag.results import AnyFit, FitResult, as_result
 from hidag.structure.graphs import DAG
-
-if TYPE_CHECKING:
-    from hidag.estimator import DCRL
 
 Array = NDArray[np.float64]
 #: Up to this many joint states, one joint table is faster than a junction tree.
@@ -190,7 +187,7 @@ def condition_after_intervention(
     return JointTable.of([*unchanged, *fixed, *likelihoods], levels)
 
 
-def edge_strengths(result: FitResult | DCRL) -> dict[tuple[str, str], float]:
+def edge_strengths(result: AnyFit) -> dict[tuple[str, str], float]:
     """Return the absolute correlation of the levels of each pair of adjacent latents.
 
     The keys are pairs of names; ``result`` is a FitResult or a fitted DCRL.
@@ -231,12 +228,8 @@ class Outcome:
 def item_states(result: FitResult, item: int) -> tuple[tuple[int, ...], States]:
     """Return an item's latents and their joint states with the other latents at 0, (n, K)."""
     rows = result.parameters.support[result.responses.item == item]
-    latents = tuple(np.flatnonzero(rows.any(axis=0)).tolist())
-    shape = tuple(result.law.space.levels[k] for k in latents)
-    states = np.zeros((int(np.prod(shape)), result.law.space.n_latents), dtype=np.int64)
-    if latents:
-        states[:, list(latents)] = np.indices(shape).reshape(len(latents), -1).T
-    return latents, states
+    latents = np.flatnonzero(rows.any(axis=0))
+    return tuple(latents.tolist()), result.terms.states_of(latents)
 
 
 def log_density(result: FitResult, item: int, x: float, states: States) -> Array:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hidag.cli.messages import render
 from hidag.exceptions import HidagError, HidagWarning, Message
-from hidag.formatting import replace_hidden
+from hidag.formatting import align_columns, replace_hidden
 
 if TYPE_CHECKING:
     from hidag.parallel import Progress
@@ -125,24 +125,6 @@ def counting_bar() -> Iterator[Callable[[str, int, int], None] | None]:
         yield draw if update else None
 
 
-@contextmanager
-def status_line() -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows a status on a terminal, each over the last."""
-    width = 0
-
-    def show(text: str) -> None:
-        nonlocal width
-        if sys.stderr.isatty():
-            print(f"\r{one_line(text).ljust(width)}", end="", file=sys.stderr, flush=True)
-            width = max(width, len(text))
-
-    try:
-        yield show
-    finally:
-        if width:
-            print(f"\r{' ' * width}\r", end="", file=sys.stderr, flush=True)
-
-
 def say_columns(rows: _Rows, *, right: Sequence[int] = (), indent: str = "") -> None:
     """Print rows with aligned columns, those in ``right`` aligned on the right."""
     for line in columns(rows, right=right):
@@ -151,9 +133,4 @@ def say_columns(rows: _Rows, *, right: Sequence[int] = (), indent: str = "") -> 
 
 def columns(rows: _Rows, *, right: Sequence[int] = ()) -> list[str]:
     """Return rows as lines with aligned columns, those in ``right`` aligned on the right."""
-    if not rows:
-        return []
-    cells = [[clean(cell).replace("\n", " ") for cell in row] for row in rows]
-    widths = [max(len(row[c]) for row in cells) for c in range(len(cells[0]))]
-    forms = [f"{{:{'>' if c in right else '<'}{width}}}" for c, width in enumerate(widths)]
-    return ["  ".join(forms).format(*row).rstrip() for row in cells]
+    return align_columns([[clean(cell).replace("\n", " ") for cell in row] for row in rows], right)

@@ -53,7 +53,7 @@ def read_items(
     """Return the items of a fit in a table, with its codes by default, and other columns."""
     stored = ReadOptions(**result.reading)
     set_message_context(items=result.item_names, weights_column=stored.weights_column)
-    return readers.read_columns(
+    items, columns, _ = readers.read_columns(
         table,
         result.item_names,
         [name for name in others if name is not None],
@@ -62,6 +62,7 @@ def read_items(
         # Another table may lack the columns that were dropped from the fit's table.
         leave_out=parse_drop(stored.drop, readers.column_names(table), required=False),
     )
+    return items, columns
 
 
 def find_id_column(result: FitResult, table: Path, given: str | None) -> str | None:
@@ -205,7 +206,9 @@ def read_source(
     codes, labels = parse_missing(options.missing, left), parse_labels(options.words, left)
     folder_q = use_folder_q and q is None
     set_message_context(items=tuple(names))
-    columns, notes = readers.read_other_columns(path, others, dropped) if others else ({}, ())
+    _, columns, notes = (
+        readers.read_columns(path, (), others, leave_out=dropped) if others else (None, {}, ())
+    )
     found = readers.read_folder(
         place, with_q=folder_q, leave_out=leave_out, missing=codes, labels=labels
     )

@@ -207,18 +207,14 @@ def remove_bootstrap(folder: Path, *, refits: bool) -> list[str]:
     """Remove the files of a bootstrap, and its refits unless they remain valid; return names."""
     # Without the last one, files with these names are not ours.
     own = BOOTSTRAP_FILES if (folder / BOOTSTRAP_FILES[-1]).is_file() else ()
-    removed = _remove(folder, [name for name in own if (folder / name).is_file()])
+    removed = remove_files(folder, [name for name in own if (folder / name).is_file()])
     if refits and remove_refits(folder / folders.RESAMPLES):
         removed.append(folders.RESAMPLES)
     return removed
 
 
-def remove_goodness(folder: Path) -> list[str]:
-    """Remove the files of `hidag goodness` and return their names."""
-    return _remove(folder, goodness_files(folder))
-
-
-def _remove(folder: Path, names: list[str]) -> list[str]:
+def remove_files(folder: Path, names: list[str]) -> list[str]:
+    """Remove files of a folder and return their names."""
     for name in names:
         (folder / name).unlink()
     return names

@@ -28,6 +28,7 @@ from hidag.data.cells import (
     read_number,
 )
 from hidag.exceptions import Advice, DataError, FileError, Setting
+from hidag.formatting import first_names
 
 UTF_8 = "utf-8-sig"
 """Spreadsheets begin a file with a byte order mark, which is not part of the first name."""
@@ -161,8 +162,7 @@ def read_header(path: Path) -> tuple[list[str], str]:
     if all(read_number(name) is not None for name in header):
         text = "the first line of {file} must hold the names of the items, but it holds numbers "
         text += "({numbers})"
-        params: dict[str, Any] = {"file": path}
-        params |= {"numbers": ", ".join(header[:3]) + (", ..." if len(header) > 3 else "")}
+        params = {"file": path, "numbers": first_names(header, 3)}
         raise FileError("no-header", text, params, advice="add a line of names")
     if "" in header:
         raise FileError(

@@ -21,7 +21,7 @@ from hidag.exceptions import (
     join_advice,
     suggest_name,
 )
-from hidag.formatting import plural
+from hidag.formatting import align_columns, first_names, plural
 from hidag.measurement.families import ITEM_TYPES, item_type
 from hidag.measurement.families.base import family_names, split_name
 
@@ -95,8 +95,7 @@ class FamilyChoice:
         sources = ["inferred" if inferred else "given" for inferred in self.inferred]
         rows = [("item", "family", "source", "reason")]
         rows += zip(self.names, self.families, sources, self.reasons, strict=True)
-        a, b, c = (max(len(row[column]) for row in rows) for column in range(3))
-        return "\n".join(f"{i:{a}}  {f:{b}}  {s:{c}}  {r}".rstrip() for i, f, s, r in rows)
+        return "\n".join(align_columns(rows))
 
 
 def resolve_families(
@@ -178,15 +177,14 @@ def _with_argument(word: str, observations: Observations, item: int, weights: Fl
     found = kind.name_from_values(values, own)
     if found is not None:
         return found
-    shown = ", ".join(f"{value:g}" for value in distinct[:_MAX_VALUES])
-    more = ", ..." if len(distinct) > _MAX_VALUES else ""
+    shown = first_names([f"{value:g}" for value in distinct], _MAX_VALUES)
     name, text = observations.names[item], "recode the item, or set what can occur: {example}"
     example = {"example": Setting("family", f"{word}({kind.example_argument})")}
     raise DataError(
         "number-not-in-values",
         "{family} takes its {number} from values that are {expected}, but item {item!r} holds "
         "{values}",
-        {"family": Setting("family", word), "item": name, "values": shown + more},
+        {"family": Setting("family", word), "item": name, "values": shown},
         advice=with_code_advice(Advice("family-argument", text, example), values, name),
         number=kind.argument_name,
         expected=kind.argument_source,

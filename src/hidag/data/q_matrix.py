@@ -56,7 +56,7 @@ def read_q_matrix(q: Any, item_names: Sequence[str], n_latents: int | None = Non
         Checked against the number of columns if given.
     """
     items = tuple(item_names)
-    row_names, cells, latent_names, named = _split(q)
+    row_names, cells, latent_names, named = split_q_matrix(q)
     try:
         rows = read_table(cells, names=latent_names if named else None, allow_empty_items=True)
     except DataError as error:
@@ -81,7 +81,7 @@ def read_q_matrix(q: Any, item_names: Sequence[str], n_latents: int | None = Non
     return QSpec(entries=result, latent_names=names, named=named)
 
 
-def _split(q: Any) -> tuple[tuple[str, ...] | None, Any, tuple[str, ...], bool]:
+def split_q_matrix(q: Any) -> tuple[tuple[str, ...] | None, Any, tuple[str, ...], bool]:
     """Return row names (None if rows are in the order of the items), cells, latent names, named."""
     labels = frame_labels(q)
     if labels is None:

@@ -32,12 +32,12 @@ from hidag.data.csv_text import (
     read_text_columns,
 )
 from hidag.exceptions import Advice, DataError, FileError, suggest_name
+from hidag.formatting import first_names
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 BINARY_SUFFIXES = (".parquet",)
 SUFFIXES = (*TEXT_SUFFIXES, *BINARY_SUFFIXES)
 _ITEM, _TYPE = "item", "type"
-_MAX_NAMES = 5
 
 Source = str | PathLike[str]
 Codes = Mapping[str, Sequence[str]]
@@ -101,8 +101,7 @@ def _table_file(path: Source) -> Path:
         raise _missing_path_error("folder", given)
     file = find_part(given, "responses")
     if file is None:
-        held = sorted(one.name for one in given.iterdir())
-        found = ", ".join(held[:_MAX_NAMES]) + (", ..." if held[_MAX_NAMES:] else "")
+        found = first_names(sorted(one.name for one in given.iterdir()))
         text = "the folder {folder} must hold a table named responses.csv or responses.parquet, "
         text += "but it holds {found}"
         raise FileError("no-table", text, {"folder": given, "found": found or "nothing"})
@@ -219,36 +218,19 @@ def read_columns(
     missing: Codes | None = None,
     labels: Labels | None = None,
     leave_out: Sequence[str] = (),
-) -> tuple[Any, dict[str, list[Any]]]:
-    """Return some columns of a file or folder as numbers, and others with decimal points."""
+) -> tuple[Any, dict[str, list[Any]], tuple[str, ...]]:
+    """Return some columns of a file or folder as numbers, others with decimal points, and notes."""
     file = _table_file(path)
     table = _read_cells(file, leave_out)
     _check_columns(file, (*items, *others), table.column_names)
     table = _convert_commas(file, table, items)[0]
-    cells = _other_cells(file, table, others)[0]
-    table = encode_labels(remove_missing_codes(table, missing or {}), labels or {})
-    return _convert_columns(file, table, items), cells
-
-
-def read_other_columns(
-    path: Source, others: Sequence[str], leave_out: Sequence[str] = ()
-) -> tuple[dict[str, list[Any]], tuple[str, ...]]:
-    """Return columns that are not items as `read_columns` does, and notes about conversions."""
-    file = _table_file(path)
-    table = _read_cells(file, leave_out)
-    _check_columns(file, others, table.column_names)
-    return _other_cells(file, table, others)
-
-
-def _other_cells(
-    file: Path, table: Any, others: Sequence[str]
-) -> tuple[dict[str, list[Any]], tuple[str, ...]]:
     cells, notes = {}, []
     for name in others:
         converted, note = _convert_commas(file, table, [name])
         cells[name] = converted.column(name).to_pylist()
         notes += [note] if note else []
-    return cells, tuple(notes)
+    table = encode_labels(remove_missing_codes(table, missing or {}), labels or {})
+    return _convert_columns(file, table, items), cells, tuple(notes)
 
 
 def column_names(path: Source) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,7 @@ from hidag.inference.fitted_rows import canonical_rows, draw_responses
 from hidag.inference.result_tables import Table
 from hidag.network_em.junction_tree import TreePosterior
 from hidag.network_em.posterior import draw_listed_states, has_exact_posterior, level_probabilities
-from hidag.results import FitResult, as_result
-
-if TYPE_CHECKING:
-    from hidag.estimator import DCRL
+from hidag.results import AnyFit, FitResult, as_result
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -304,9 +301,7 @@ def format_profile(levels: NDArray[np.integer]) -> str:
     return separator.join(str(int(level)) for level in levels)
 
 
-def classify(
-    result: FitResult | DCRL, X: Any, *, ids: Sequence[Any] | None = None
-) -> Classification:
+def classify(result: AnyFit, X: Any, *, ids: Sequence[Any] | None = None) -> Classification:
     """Return the latents of each row, and the accuracy and consistency of the classification.
 
     Accuracy and consistency are estimated from the posteriors (Johnson and Sinharay 2018) and

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,10 +35,7 @@ from hidag.inference.intervals import percentile_interval
 from hidag.inference.result_tables import N_EFFECTIVE, Table
 from hidag.measurement.families import item_type
 from hidag.measurement.parameters import category_label, nominal_item
-from hidag.results import FitResult, as_result, reorder_items
-
-if TYPE_CHECKING:
-    from hidag.estimator import DCRL
+from hidag.results import AnyFit, FitResult, as_result, reorder_items
 
 Array = NDArray[np.float64]
 CHECK_COLUMNS = ("item", "statistic", "observed", "expected", "lower", "upper", "p_value", "n_rows")
@@ -326,7 +323,7 @@ def untested_pairs_note(pairs: Table) -> Message | None:
 
 
 def fit_statistics(
-    result: FitResult | DCRL,
+    result: AnyFit,
     X: Any,
     *,
     sample_weight: Any = None,

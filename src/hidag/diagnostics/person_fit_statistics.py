@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +27,7 @@ from hidag.inference.fitted_rows import canonical_rows, draw_tables, observable_
 from hidag.inference.result_tables import Table
 from hidag.measurement.families.base import Family, family_named
 from hidag.measurement.parameters import nominal_item
-from hidag.results import FitResult, as_result
-
-if TYPE_CHECKING:
-    from hidag.estimator import DCRL
+from hidag.results import AnyFit, FitResult, as_result
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -83,7 +80,7 @@ class PersonFit:
 
 
 def person_fit(
-    result: FitResult | DCRL,
+    result: AnyFit,
     X: Any,
     *,
     ids: Sequence[Any] | None = None,

@@ -26,12 +26,12 @@ from hidag.estimator import DCRL
 from hidag.exceptions import Advice, DataError, HidagWarning, Message, Setting, SettingError
 from hidag.fitting.information.posterior_tables import too_many_states
 from hidag.fitting.settings import root_seed
-from hidag.formatting import plural
+from hidag.formatting import first_names, plural
 from hidag.inference.fitted_rows import can_sum_states, canonical_rows, require_weights
 from hidag.inference.refit import refit_settings
-from hidag.inference.result_tables import Table, first_names
+from hidag.inference.result_tables import Table
 from hidag.metrics.matching import Parts, match_latents
-from hidag.results import FitResult
+from hidag.results import AnyFit, FitResult
 from hidag.structure.knowledge import Knowledge
 
 Array = NDArray[np.float64]
@@ -158,7 +158,7 @@ class QValidation:
 
 
 def validate_q(
-    fit: FitResult | DCRL,
+    fit: AnyFit,
     X: Any,
     provisional_q: Any = None,
     *,
@@ -359,7 +359,7 @@ def has_given_q(result: FitResult) -> bool:
 
 
 def fit_provisional(
-    fit: FitResult | DCRL, X: Any, provisional_q: Any, seed: int, sample_weight: Any = None
+    fit: AnyFit, X: Any, provisional_q: Any, seed: int, sample_weight: Any = None
 ) -> FitResult:
     """Return a fit with the provisional Q: ``fit`` itself, or a new one."""
     advice = Advice("give-q", "pass it as {setting}", {"setting": Setting("provisional_q")})

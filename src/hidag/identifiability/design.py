@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.data.q_matrix import QSpec
-from hidag.data.table import check_unique_names, frame_labels, open_frame, read_table
+from hidag.data.q_matrix import QSpec, split_q_matrix
+from hidag.data.table import read_table
 from hidag.exceptions import DataError, Setting, SettingError, invalid_setting
 from hidag.formatting import join_names, plural
 from hidag.latent.laws import LatentLaw
@@ -117,31 +117,16 @@ def read_design(
 def _read_q(q_matrix: Any) -> tuple[Bools, tuple[str, ...], tuple[str, ...]]:
     if isinstance(q_matrix, QSpec):
         return _check_q(q_matrix.entries.astype(np.float64), None, q_matrix.latent_names)
-    labels = frame_labels(q_matrix)
-    items: tuple[str, ...] | None = None
-    cells, names = q_matrix, None
-    if labels is not None:
-        words = tuple(map(str, labels))
-        check_unique_names(words)
-        if words and words[0].strip().lower() == "item":
-            frame = open_frame(q_matrix)
-            items = tuple(map(str, frame[frame.columns[0]].to_list()))
-            cells, names = frame.select(frame.columns[1:]).to_native(), words[1:]
-        elif list(labels) != list(range(len(labels))):
-            names = words
-        index = getattr(q_matrix, "index", None)
-        if items is None and index is not None and len(index):
-            # A pandas index of integers only numbers the rows; an index of text names the items.
-            items = tuple(index) if all(isinstance(label, str) for label in index) else None
+    items, cells, names, named = split_q_matrix(q_matrix)
     try:
-        table = read_table(cells, names=names, allow_empty_items=True)
+        table = read_table(cells, names=names if named else None, allow_empty_items=True)
     except DataError as error:
         raise DataError(
             "invalid-q-matrix",
             "the Q-matrix cannot be read (its columns are checked like items): {reason}",
             reason=error,
         ) from error
-    latents = table.names if names else tuple(f"latent_{k}" for k in range(table.n_items))
+    latents = table.names if named else tuple(f"latent_{k}" for k in range(table.n_items))
     return _check_q(table.values, items, latents)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +36,7 @@ from hidag.inference.refit import is_storable
 from hidag.latent.laws import LatentLaw, NetworkLaw, SaturatedLaw
 from hidag.measurement.families.base import Family, family_named
 from hidag.measurement.parameters import MeasurementParameters
-from hidag.results import FitResult, as_result, reorder_items
-
-if TYPE_CHECKING:
-    from hidag.estimator import DCRL
+from hidag.results import AnyFit, FitResult, as_result, reorder_items
 
 Array = NDArray[np.float64]
 #: The parameters of one row of a conditional table, log ratios: latent, row, first parameter.
@@ -124,7 +121,7 @@ class AsymptoticDraws(Iterator[FitResult]):
 
 
 def draw_asymptotic(
-    result: FitResult | DCRL, n_draws: int = 200, *, random_state: int = 0
+    result: AnyFit, n_draws: int = 200, *, random_state: int = 0
 ) -> AsymptoticDraws:
     """Draw laws and coefficients around those of a fit, for :func:`hidag.causal.average_effects`.
 

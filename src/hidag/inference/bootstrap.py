@@ -32,7 +32,7 @@ from hidag.inference.bootstrap_result import BootstrapResult
 from hidag.inference.fitted_rows import require_weights
 from hidag.inference.refit import BootstrapTask, Refit, refit_settings, run_resample
 from hidag.parallel import run_all
-from hidag.results import FitResult, as_result, read_archive, versions_used, write_archive
+from hidag.results import AnyFit, FitResult, as_result, read_archive, versions_used, write_archive
 
 KINDS = ("nonparametric", "parametric")
 STARTS = ("full", "fitted")
@@ -149,7 +149,7 @@ class BootstrapProgress:
 
 
 def bootstrap(  # noqa: PLR0913
-    fit: DCRL | FitResult,
+    fit: AnyFit,
     X: Any,
     *,
     n_resamples: int = 200,
@@ -230,7 +230,7 @@ def bootstrap(  # noqa: PLR0913
 
 
 def _make_task(
-    fit: DCRL | FitResult, X: Any, sample_weight: Any, kind: str, start: str, seed: int
+    fit: AnyFit, X: Any, sample_weight: Any, kind: str, start: str, seed: int
 ) -> BootstrapTask:
     result = as_result(fit, "bootstrap needs")
     table = _fitted_rows(result, X)

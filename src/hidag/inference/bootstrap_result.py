@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hidag.exceptions import HidagError, Setting, SettingError
 from hidag.fitting.information_criteria import coefficients_in_sum
-from hidag.formatting import plural
+from hidag.formatting import first_names, plural
 from hidag.inference.intervals import LEVEL, interval_notes, percentile_interval
 from hidag.inference.refit import (
     MAX_JOINT_STATES,
@@ -24,7 +24,7 @@ from hidag.inference.refit import (
     network_from_arrays,
     stack_refits,
 )
-from hidag.inference.result_tables import first_names
+from hidag.inference.result_tables import Table
 from hidag.latent.laws import LatentLaw, SaturatedLaw
 from hidag.latent.state_space import StateSpace
 from hidag.results import FitResult, read_archive, write_archive
@@ -205,29 +205,22 @@ class BootstrapResult:
         marks = {(0, 0): "", (1, 0): "->", (0, 1): "<-", (1, 1): "-"}
         joined, directed, undirected = self.adjacent, self.directed, self.undirected
         first = self.fitted.adjacency
-        rows: list[Row] = [
-            {
-                "one": self.latent_names[i],
-                "other": self.latent_names[j],
-                "fit": marks[int(first[i, j]), int(first[j, i])],
-                "joined": float(joined[i, j]),
-                "one_causes_other": float(directed[i, j]),
-                "other_causes_one": float(directed[j, i]),
-                "undirected": float(undirected[i, j]),
-            }
-            for i, j in combinations(range(len(self.latent_names)), 2)
-        ]
-        return sorted(rows, key=lambda row: -row["joined"])
+        columns = "one", "other", "fit", "joined", "one_causes_other", "other_causes_one"
+        names = self.latent_names
+        rows = (
+            (names[i], names[j], marks[first[i, j], first[j, i]], joined[i, j],
+             directed[i, j], directed[j, i], undirected[i, j])
+            for i, j in combinations(range(len(names)), 2)
+        )  # fmt: skip
+        found = Table.of((*columns, "undirected"), rows).to_dicts()
+        return sorted(found, key=lambda row: -row["joined"])
 
     def q_table(self) -> list[Row]:
         """Return for each entry of Q whether the fit has it and its frequency in the refits."""
-        share = self.q_probability
-        return [
-            {"item": item, "latent": latent, "fit": int(self.fitted.q_matrix[j, k]),
-             "probability": float(share[j, k])}
-            for j, item in enumerate(self.item_names)
-            for k, latent in enumerate(self.latent_names)
-        ]  # fmt: skip
+        names = product(self.item_names, self.latent_names)
+        shares = zip(self.fitted.q_matrix.ravel(), self.q_probability.ravel(), strict=True)
+        rows = ((*pair, *cells) for pair, cells in zip(names, shares, strict=True))
+        return Table.of(("item", "latent", "fit", "probability"), rows).to_dicts()
 
     def coefficient_table(self, level: float = LEVEL) -> list[Row]:
         """Return coefficients with intervals of a ``level``; NaN if only a sum is identified."""

@@ -108,23 +108,19 @@ def attainable_level(n_replicates: int, level: float = LEVEL) -> float:
     return min(check_level(level), (n_replicates - 1) / (n_replicates + 1))
 
 
-def interval_notes(n_refits: int, q_given: bool, level: float = LEVEL) -> list[str]:
+def interval_notes(n_refits: int, q_given: bool) -> list[str]:
     """Return the limitations of the intervals of a bootstrap, sentences without full stops."""
     out = []
-    attained = attainable_level(n_refits, level)
+    attained, wanted = attainable_level(n_refits), f"{LEVEL:.0%} needs {required_replicates()}"
     number = f"{n_refits} {'refit gives' if n_refits == 1 else 'refits give'}"
     if n_refits < MIN_REPLICATES:
         few = MIN_REPLICATES
         out.append(
             f"{number} no intervals, because their coverage would be {attained:.0%}; {few} refits "
-            f"give intervals of {attainable_level(few, level):.0%}, and {level:.0%} needs "
-            f"{required_replicates(level)}"
+            f"give intervals of {attainable_level(few):.0%}, and {wanted}"
         )
-    elif attained < level:
-        out.append(
-            f"{number} intervals of at most {attained:.0%}; {level:.0%} needs "
-            f"{required_replicates(level)} refits"
-        )
+    elif attained < LEVEL:
+        out.append(f"{number} intervals of at most {attained:.0%}; {wanted} refits")
     if not q_given:
         out.append(
             "Q was estimated from the same table: a slope too weak to be selected is 0 in nearly "

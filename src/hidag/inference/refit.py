@@ -23,6 +23,7 @@ from hidag.metrics.matching import Matching, Parts, match_latents, relabel_law
 from hidag.results import FitResult
 from hidag.strategy.measurement import Measurement
 from hidag.structure.knowledge import Knowledge
+from hidag.structure.mixed_graphs import parents_to_adjacency
 
 Array = NDArray[np.float64]
 
@@ -61,12 +62,11 @@ def network_arrays(law: LatentLaw) -> tuple[NDArray[np.int8], Array]:
     """Return parents (rows) of latents (K, K) and tables, parents increasing; empty for a joint."""
     if not isinstance(law, NetworkLaw) or law.space.n_states <= MAX_JOINT_STATES:
         return np.zeros((0, 0), dtype=np.int8), np.zeros(0)
-    edges = np.zeros((law.space.n_latents,) * 2, dtype=np.int8)
-    cells = []
-    for k, (parents, table) in enumerate(zip(law.parents, law.tables, strict=True)):
-        edges[list(parents), k] = 1
-        cells.append(table.transpose([*np.argsort(parents), len(parents)]).ravel())
-    return edges, np.concatenate(cells)
+    cells = [
+        table.transpose([*np.argsort(parents), len(parents)]).ravel()
+        for parents, table in zip(law.parents, law.tables, strict=True)
+    ]
+    return parents_to_adjacency(law.parents), np.concatenate(cells)
 
 
 def network_from_arrays(

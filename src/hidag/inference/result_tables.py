@@ -8,17 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from hidag.formatting import format_row, shorten
+from hidag.formatting import align_columns, format_row, shorten
 
 #: Maximum number of characters of a cell in aligned text; files are not limited.
 MAX_CELL_LENGTH = 32
 #: Name of the column with the effective sample size (Kish) of weighted rows.
 N_EFFECTIVE = "n_effective"
-
-
-def first_names(names: Sequence[str], most: int = 5) -> str:
-    """Return the first names as text, with dots if there are more."""
-    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
 @dataclass(frozen=True)
@@ -68,17 +63,15 @@ class Table:
         longer = ((*row, cell) for row, cell in zip(self.rows, cells, strict=True))
         return Table.of((*self.columns, name), longer)
 
-    def lines(self, n_rows: int | None = None, *, digits: int = 3) -> list[str]:
+    def lines(self, n_rows: int | None = None) -> list[str]:
         """Return the header and the first rows as lines of aligned text, long names shortened."""
         rows = self.rows if n_rows is None else self.rows[:n_rows]
-        texts = [format_row(self.columns, row, decimals=digits) for row in rows]
+        texts = [format_row(self.columns, row) for row in rows]
         cells = [[shorten(cell, MAX_CELL_LENGTH, "...") for cell in row]
                  for row in (self.columns, *texts)]  # fmt: skip
         columns = range(len(self.columns))
-        numeric = [all(not isinstance(row[c], str) for row in rows) for c in columns]
-        widths = [max(len(row[c]) for row in cells) for c in columns]
-        align = [str.rjust if right else str.ljust for right in numeric]
-        out = ["  ".join(align[c](row[c], widths[c]) for c in columns).rstrip() for row in cells]
+        numeric = [c for c in columns if not any(isinstance(row[c], str) for row in rows)]
+        out = align_columns(cells, numeric)
         if len(rows) < len(self.rows):
             out.append(f"... {len(self.rows) - len(rows)} more")
         return out

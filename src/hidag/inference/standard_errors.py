@@ -14,7 +14,6 @@ from scipy.stats import norm
 from hidag.config import CONFIG
 from hidag.data.rows import select_weighted_rows
 from hidag.data.table import read_table
-from hidag.estimator import DCRL
 from hidag.exceptions import Choices, invalid_setting
 from hidag.fitting.information.free_parameters import FreeParameters
 from hidag.fitting.information.item_derivatives import (
@@ -24,14 +23,14 @@ from hidag.fitting.information.item_derivatives import (
 )
 from hidag.fitting.information.observed_information import Uncertainty, estimate_uncertainty
 from hidag.fitting.information_criteria import count_parameters
-from hidag.formatting import plural
+from hidag.formatting import first_names, plural
 from hidag.inference.fitted_rows import require_weights
 from hidag.inference.intervals import LEVEL, check_level
-from hidag.inference.result_tables import Table, first_names
+from hidag.inference.result_tables import Table
 from hidag.measurement.families import item_type
 from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import category_label, nominal_item
-from hidag.results import FitResult, as_result
+from hidag.results import AnyFit, as_result
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -239,7 +238,7 @@ class StandardErrors:
 
 
 def standard_errors(
-    result: FitResult | DCRL,
+    result: AnyFit,
     X: Any,
     *,
     sample_weight: Any = None,

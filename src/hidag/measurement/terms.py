@@ -232,19 +232,14 @@ def _by_latents(pairs: Interaction) -> tuple[int, list[int], Interaction]:
 
 
 def interactions_within(
-    q_matrix: NDArray[np.integer] | NDArray[np.bool_],
-    levels: tuple[int, ...],
-    highest: int,
-    *,
-    whole_only: bool = False,
+    q_matrix: NDArray[np.integer] | NDArray[np.bool_], levels: tuple[int, ...], highest: int
 ) -> tuple[Interaction, ...]:
-    """Return products of at most ``highest`` (``whole_only``: all) latents of a row of Q (J, K)."""
+    """Return products of at most ``highest`` latents of a row of Q (J, K)."""
     found: set[tuple[int, ...]] = set()
     for row in np.unique(np.asarray(q_matrix) != 0, axis=0):
         latents = [int(k) for k in np.flatnonzero(row)]
         for size in range(2, min(len(latents), highest) + 1):
-            if not whole_only or size == len(latents):
-                found.update(combinations(latents, size))
+            found.update(combinations(latents, size))
     out: list[Interaction] = []
     for latents_of_product in sorted(found, key=lambda s: (len(s), s)):
         ranges = [range(1, levels[k]) for k in latents_of_product]

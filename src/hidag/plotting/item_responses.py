@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hidag.causal.probability_queries import MEAN, tabulate_outcomes
 from hidag.exceptions import DataError, SettingError
 from hidag.formatting import plural
+from hidag.latent.laws import possible_margin
 from hidag.measurement.families import family_named, item_type
 from hidag.plotting import figure as frame
 from hidag.plotting import style
@@ -94,11 +95,9 @@ def plot_item_response(result: FitResult, item: str | int, ax: Axes | None = Non
 
 def _possible_states(result: FitResult, latents: tuple[int, ...]) -> NDArray[np.bool_]:
     """Return which joint states of some latents, in ascending order, a hierarchy permits."""
-    levels = result.law.space.levels
     if result.ruled_out is None:
-        return np.ones(int(np.prod([levels[k] for k in latents])), dtype=bool)
-    others = tuple(k for k in range(len(levels)) if k not in latents)
-    return np.atleast_1d((~result.ruled_out).reshape(levels).any(axis=others)).ravel()
+        return np.ones(len(result.terms.states_of(np.array(latents, dtype=np.intp))), dtype=bool)
+    return possible_margin(~result.ruled_out, result.law.space, latents).ravel()
 
 
 def _item_index(result: FitResult, item: str | int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components, shortest_path
 from sklearn.isotonic import isotonic_regression
+
+from hidag.structure.mixed_graphs import topological_order
 
 Point = tuple[float, float]
 Edge = tuple[int, int]
@@ -93,7 +94,7 @@ def _sort_by_barycentre(row: list[int], fixed: list[int], neighbours: dict[int, 
 def _levels(arrows: NDArray[np.bool_]) -> list[int]:
     """Return the row of each node: below all parents; roots directly above their children."""
     level = [0] * len(arrows)
-    order = topological_order(arrows, [0] * len(arrows))
+    order = topological_order(arrows)
     for k in order:
         level[k] = max([level[p] + 1 for p in np.flatnonzero(arrows[:, k])], default=0)
     for k in reversed(order):
@@ -101,22 +102,6 @@ def _levels(arrows: NDArray[np.bool_]) -> list[int]:
         if not arrows[:, k].any() and len(children):
             level[k] = min(level[c] for c in children) - 1
     return level
-
-
-def topological_order(arrows: NDArray[np.generic], priority: Sequence[float]) -> list[int]:
-    """Return the topological order that takes, of all possible nodes, the one of least priority."""
-    n_before = np.count_nonzero(arrows, axis=0)
-    ready = [(priority[k], k) for k in np.flatnonzero(n_before == 0).tolist()]
-    heapq.heapify(ready)
-    order = []
-    while ready:
-        _, k = heapq.heappop(ready)
-        order.append(k)
-        for child in np.flatnonzero(arrows[k]).tolist():
-            n_before[child] -= 1
-            if n_before[child] == 0:
-                heapq.heappush(ready, (priority[child], child))
-    return order
 
 
 def _count_crossings(rows: list[list[int]], below: dict[int, list[int]]) -> int:

@@ -29,10 +29,9 @@ from hidag.inference.standard_errors import standard_errors
 from hidag.reporting import panels
 from hidag.reporting.content import Heading, Panel, ReportContent, Section
 from hidag.reporting.fit_description import list_concerns
-from hidag.results import FitResult, as_result
+from hidag.results import AnyFit, FitResult, as_result
 
 if TYPE_CHECKING:
-    from hidag.estimator import DCRL
     from hidag.inference.bootstrap_result import BootstrapResult
 
 #: Upper bounds of the work for which a panel is computed without being asked for, some seconds
@@ -143,7 +142,7 @@ PANELS: tuple[tuple[Callable[[ReportInputs], Panel | None], bool], ...] = (
 
 
 def assemble_report(
-    model: FitResult | DCRL,
+    model: AnyFit,
     X: Any = None,
     *,
     sample_weight: Any = None,

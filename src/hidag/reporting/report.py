@@ -27,10 +27,9 @@ from hidag.reporting import html_page
 from hidag.reporting.assembly import assemble_report, missing_section
 from hidag.reporting.content import ReportContent, display_table
 from hidag.reporting.findings import FEW_SAMPLES, describe_empty_graph, describe_findings
-from hidag.results import FitResult, as_result
+from hidag.results import AnyFit, FitResult, as_result
 
 if TYPE_CHECKING:
-    from hidag.estimator import DCRL
     from hidag.inference.bootstrap_result import BootstrapResult
     from hidag.latent.laws import NetworkLaw
 
@@ -59,7 +58,7 @@ _FEW_ROWS = 5.0
 
 
 def write_report(
-    model: FitResult | DCRL,
+    model: AnyFit,
     path: str | Path,
     X: Any = None,
     *,
@@ -107,7 +106,7 @@ def write_report(
 
 
 def render_report(
-    model: FitResult | DCRL,
+    model: AnyFit,
     content: ReportContent | None = None,
     *,
     plots: bool = True,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,12 @@ from hidag.strategy.problem import StartRecord
 from hidag.structure.graphs import CPDAG
 from hidag.structure.knowledge import Knowledge
 
+if TYPE_CHECKING:
+    from hidag.estimator import DCRL
+
 Array = NDArray[np.float64]
+#: What functions after a fit take; see :func:`as_result`.
+AnyFit: TypeAlias = "FitResult | DCRL"
 _PACKAGES = ("hidag", "numpy", "scipy", "numba", "scikit-learn", "networkx")
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hidag.config import CONFIG
 from hidag.kernels import equivalence_classes, graph_operators, graph_sets
 from hidag.structure.knowledge import ADJACENT, FORBIDDEN
-from hidag.structure.mixed_graphs import MixedGraph, bits
+from hidag.structure.mixed_graphs import MixedGraph, bits, cliques
 from hidag.structure.scores import ScoreCache
 
 Floats = NDArray[np.float64]
@@ -258,15 +258,6 @@ def _force(
     return None
 
 
-def _cliques(graph: MixedGraph, candidates: int) -> list[int]:
-    """Return all cliques among the candidates as bit sets, the empty one first."""
-    out = [0]
-    for k in bits(candidates):
-        adjacent = graph.adjacent(k)
-        out.extend(clique | 1 << k for clique in list(out) if not clique & ~adjacent)
-    return out
-
-
 def _deletions(search: ClassSearch, state: SearchState) -> list[Operator]:
     """Return every valid deletion, the smallest loss first; ties by rank."""
     parts = ([int.from_bytes(row.tobytes(), "little") for row in part] for part in state.graph[:3])
@@ -276,7 +267,7 @@ def _deletions(search: ClassSearch, state: SearchState) -> list[Operator]:
         for y in range(search.n_variables)
         for x in bits(graph.parents[y] | graph.neighbours[y])
         if not search.constraints[x, y] & ADJACENT
-        for clique in _cliques(graph, graph.neighbours[y] & graph.adjacent(x))
+        for clique in cliques(graph, graph.neighbours[y] & graph.adjacent(x))
     ]
     if not pairs:
         return []

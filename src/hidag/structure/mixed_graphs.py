@@ -80,6 +80,15 @@ class MixedGraph:
         self.parents[j] |= 1 << i
 
 
+def cliques(graph: MixedGraph, inside: int) -> Iterator[int]:
+    """Yield the cliques inside a set of variables as bit sets, the empty one first."""
+    yield 0
+    for v in bits(inside):
+        later = inside & ~((1 << (v + 1)) - 1) & graph.adjacent(v)
+        for rest in cliques(graph, later):
+            yield rest | 1 << v
+
+
 def find_cycle(adjacency: Adjacency) -> list[int] | None:
     """Return the variables of a directed cycle (first repeated at the end), or None."""
     graph = MixedGraph.from_adjacency(adjacency)
@@ -108,10 +117,13 @@ def reachable(
     return out
 
 
-def topological_order(adjacency: Adjacency) -> list[int]:
-    """Return the variables of a DAG, parents before children, lowest index first."""
+def topological_order(
+    adjacency: NDArray[np.generic], priority: Sequence[float] | None = None
+) -> list[int]:
+    """Return the variables of a DAG, parents before children, least priority or index first."""
     graph = nx.from_numpy_array(adjacency, create_using=nx.DiGraph)
-    return list(nx.lexicographical_topological_sort(graph))
+    key = None if priority is None else priority.__getitem__
+    return list(nx.lexicographical_topological_sort(graph, key))
 
 
 def find_v_structures(graph: MixedGraph) -> list[tuple[int, int, int]]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hidag.cli.console import collected_warnings, progress_bar, say, show_warning, status_line
+from hidag.cli.console import collected_warnings, one_line, progress_bar, say, show_warning
 from hidag.cli.folders import FIT_SIGN, Writer, check_folder, fill_folder
 from hidag.cli.messages import join_command
 from hidag.cli.output_files import write_csv
@@ -61,6 +62,24 @@ def run_application(
     return report
 
 
+@contextmanager
+def _status_line() -> Iterator[Callable[[str], None]]:
+    """Yield a function that shows a status on a terminal, each over the last."""
+    width = 0
+
+    def show(text: str) -> None:
+        nonlocal width
+        if sys.stderr.isatty():
+            print(f"\r{one_line(text).ljust(width)}", end="", file=sys.stderr, flush=True)
+            width = max(width, len(text))
+
+    try:
+        yield show
+    finally:
+        if width:
+            print(f"\r{' ' * width}\r", end="", file=sys.stderr, flush=True)
+
+
 def run_on_folder(
     run: Callable[..., ApplicationReport],
     folder: Path | None,
@@ -69,7 +88,7 @@ def run_on_folder(
     **settings: Any,
 ) -> None:
     """Run an application on a folder of data, and print its steps."""
-    with status_line() as observer:
+    with _status_line() as observer:
         run_application(lambda: run(folder, observer=observer, **settings), out, inputs)
 
 

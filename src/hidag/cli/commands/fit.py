@@ -326,7 +326,12 @@ def typed_command() -> str:
 
 def _write_files(out: Path, result: FitResult, files: Mapping[str, Writer]) -> None:
     """Write all files of a fit, and remove those of an earlier fit that no longer apply."""
-    from hidag.cli.output_files import is_another_fit, remove_bootstrap, remove_goodness
+    from hidag.cli.output_files import (
+        goodness_files,
+        is_another_fit,
+        remove_bootstrap,
+        remove_files,
+    )
 
     overwrites, another = (out / FIT_SIGN).exists(), is_another_fit(out, result)
     fill_folder(out, files, FIT_FILES)
@@ -334,5 +339,5 @@ def _write_files(out: Path, result: FitResult, files: Mapping[str, Writer]) -> N
     if removed := remove_bootstrap(out, refits=another):
         say(f"removed the bootstrap of the previous fit: {', '.join(removed)}")
     # Without a fit in the folder, they belong to a fit that is stored elsewhere.
-    if removed := remove_goodness(out) if overwrites and another else []:
+    if removed := remove_files(out, goodness_files(out)) if overwrites and another else []:
         say(f"removed the fit statistics of the previous fit: {', '.join(removed)}")

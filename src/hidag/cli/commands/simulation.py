@@ -142,6 +142,8 @@ def _order_items(result: FitResult, truth: Truth) -> FitResult:
         return result
     import numpy as np
 
+    from hidag.results.fit_result import reorder_items
+
     index = {name: j for j, name in enumerate(result.item_names)}
     absent = [name for name in truth.item_names if name not in index]
     if absent or len(index) != truth.n_items:
@@ -151,18 +153,7 @@ def _order_items(result: FitResult, truth: Truth) -> FitResult:
         counts = {"n_fit": len(index), "n_truth": truth.n_items, "n_absent": len(absent)}
         first = absent[0] if absent else None
         raise DataError("different-items", template, counts, absent=first)
-    order = np.array([index[name] for name in truth.item_names], dtype=np.intp)
-    # A nominal item has several rows of coefficients.
-    rows = np.concatenate([np.flatnonzero(result.responses.item == j) for j in order])
-    families = result.item_families
-    return replace(
-        result,
-        item_names=truth.item_names,
-        parameters=result.parameters.reordered(items=rows),
-        item_families=tuple(families[j] for j in order) if families else (),
-        q_given=None if result.q_given is None else result.q_given[order],
-        family_reasons=tuple(result.family_reasons[j] for j in order),
-    )
+    return reorder_items(result, np.array([index[name] for name in truth.item_names]))
 
 
 @app.command()

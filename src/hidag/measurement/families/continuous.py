@@ -14,6 +14,7 @@ from hidag.measurement.families.base import (
     AnalyticCondition,
     Array,
     Family,
+    ItemType,
     MeanFamily,
     ValueProblem,
     format_argument,
@@ -24,15 +25,19 @@ from hidag.measurement.families.base import (
 )
 
 
-def find_nonpositive(x: Array) -> ValueProblem | None:
-    """Return the problem with values (n,) that are not all positive."""
-    low = x <= 0
-    if not low.any():
-        return None
-    return ValueProblem(
-        f"minimum {x.min():g} and {np.count_nonzero(low)} of {len(x)} cells at or below 0",
-        use_family("use {real}, or NaN where 0 stands for a missing time", real="gaussian"),
-    )
+class PositiveValues(ItemType):
+    """Items that hold positive numbers."""
+
+    allowed_values: str = "numbers > 0"
+
+    def find_invalid(self, x: Array) -> ValueProblem | None:
+        low = x <= 0
+        if not low.any():
+            return None
+        return ValueProblem(
+            f"minimum {x.min():g} and {np.count_nonzero(low)} of {len(x)} cells at or below 0",
+            use_family("use {real}, or NaN where 0 stands for a missing time", real="gaussian"),
+        )
 
 
 @register("gaussian", default_for="real")
@@ -90,17 +95,13 @@ class Gaussian(MeanFamily):
 
 
 @register("lognormal", default_for="positive")
-class Lognormal(Gaussian):
+class Lognormal(PositiveValues, Gaussian):
     """``log X ~ Normal(eta, gamma)``, for response times and other positive sizes."""
 
     aliases = ("time",)
-    allowed_values = "numbers > 0"
     description = "positive times or amounts, on a log scale"
     dispersion_meaning = "variance of the logarithm"
     largest_simulated_predictor = 36.0
-
-    def find_invalid(self, x: Array) -> ValueProblem | None:
-        return find_nonpositive(x)
 
     def to_working(self, x: Array) -> Array:
         return np.log(x)
@@ -127,7 +128,7 @@ _ROUNDING = 1e-9  # Relative rounding error of a limit after a conversion of uni
 
 
 @register("censored-lognormal")
-class CensoredLognormal(Family):
+class CensoredLognormal(PositiveValues, Family):
     """``log X ~ Normal(eta, gamma)``, observed as the smaller of X and the limit.
 
     Means are those of the observed times. The columns are ``log(x / limit)``, zero where censored,
@@ -162,9 +163,6 @@ class CensoredLognormal(Family):
             text += "the item"
             raise SettingError("family-argument", text, number=number)
         return cls(number)
-
-    def find_invalid(self, x: Array) -> ValueProblem | None:
-        return find_nonpositive(x)
 
     def find_unfittable(self, x: Array) -> ValueProblem | None:
         if len(x) and x.min() >= self.limit:
@@ -283,19 +281,15 @@ LARGEST_LOG_SIZE = 230.0  # Bound of predictors; larger values are refused in a 
 
 
 @register("gamma")
-class Gamma(MeanFamily):
+class Gamma(PositiveValues, MeanFamily):
     """``E X = mu = exp(eta)`` and ``Var X = gamma mu**2``; ``1 / gamma`` is the shape."""
 
-    allowed_values = "numbers > 0"
     description = "positive amounts whose spread grows with their mean"
     analytic_condition = ANALYTIC_WITH_SCALE
     has_unbounded_information = True
     has_dispersion = True
     dispersion_meaning = "squared ratio of standard deviation and mean"
     dispersion_bounds = (1e-6, 1e3)
-
-    def find_invalid(self, x: Array) -> ValueProblem | None:
-        return find_nonpositive(x)
 
     def natural(self, eta: Array, aux: Array) -> tuple[Array, Array]:
         """Return ``theta = -1 / (gamma mu)`` and ``A = eta / gamma``."""
