@@ -1,9 +1,9 @@
 """What tuning constants do: the same tables fitted with the default and with other values.
 
     python benchmarks/constants.py em
-    python benchmarks/constants.py --constants em.gain_window=5,20 basin_hopping.most_moves=0
+    python benchmarks/constants.py --constants em.gain_window=5,20 optima.most_ends=1
     python benchmarks/constants.py --tables weak,paper --replicates 10 --jobs 4 \\
-        --variant "no moves: basin_hopping.most_moves=0, optima.largest_share_against=0"
+        --variant "no moves: optima.most_ends=1, optima.largest_share_against=0"
     python benchmarks/constants.py --ablation --tables ablation --replicates 2
 
 Each numeric constant of the stages (`hidag.config`) is halved and doubled; for a share above one
@@ -255,7 +255,6 @@ SETS: dict[str, tuple[Cell, ...]] = {
 ABLATION = (
     "one start: exploratory.starts_on_disagreement=1",
     "one end, no moves between optima: optima.most_ends=1",
-    "no basin hopping: basin_hopping.most_moves=0",
     "no splits of sampled latents: saem_network.most_splits=0",
     "no monotone loadings: optima.largest_share_against=0",
     "no level moves: levels.max_rounds=0, levels.max_assignments=1",

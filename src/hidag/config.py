@@ -435,6 +435,7 @@ class ConfirmatoryConfig:
     work_for_starts: float = 3e8
     fewest_starts: int = 4
     most_starts: int = 100
+    law_steps: int = 16  # EM steps of a restarted law before a graph is learned from it.
     # Starts after which the others are skipped, if most of them converged to the same maximum.
     starts_to_agree: int = 8
     submodel_share: int = 12  # A sub-model gets this fraction of the starts of the model itself.
@@ -625,24 +626,8 @@ class OptimaConfig:
     # Cost of an unused latent, in units of log-likelihood: the user asked for this many latents, so
     # that an optimum without one of them must fit far better.
     unused_latent_cost: float = 10.0
-    # Least gain of a move, in units of log-likelihood; smaller ones are within the EM tolerance.
-    least_gain: float = 1.0
     # With a larger share of reversed loadings, items are taken to be keyed in both directions.
     largest_share_against: float = 0.25
-
-
-@dataclass(frozen=True)
-class BasinHoppingConfig:
-    """Restarts of the law and unpenalised steps (benchmarks/constants.py basin_hopping)."""
-
-    unpenalised_steps: int = 60  # EM steps without penalty, which converge slowly.
-    # Loadings that stay after them have at least this share of their item's largest; the second
-    # share is tried if the first gains nothing.
-    loading_shares: tuple[float, float] = (0.45, 0.3)
-    steps_on_support: int = 8  # EM steps on these loadings before others may enter or leave.
-    law_steps: int = 16  # EM steps of a restarted law before a graph is learned from it.
-    most_moves: int = 10  # Largest number of moves from an end.
-    most_hopping_starts: int = 4  # Largest number of ends that moves start from.
 
 
 @dataclass(frozen=True)
@@ -774,7 +759,6 @@ class Config:
     enumeration: EnumerationConfig = EnumerationConfig()
     saturated_saem: SaturatedSAEMConfig = SaturatedSAEMConfig()
     optima: OptimaConfig = OptimaConfig()
-    basin_hopping: BasinHoppingConfig = BasinHoppingConfig()
     split_moves: SplitMovesConfig = SplitMovesConfig()
     q_row_search: QRowSearchConfig = QRowSearchConfig()
     likelihood_search: LikelihoodSearchConfig = LikelihoodSearchConfig()
@@ -792,7 +776,7 @@ def override(changes: Mapping[str, object]) -> Iterator[None]:
     Parameters
     ----------
     changes : mapping of str to value
-        New values by stage and constant: ``{"em.gain_window": 5, "basin_hopping.most_moves": 0}``.
+        New values by stage and constant: ``{"em.gain_window": 5, "optima.most_ends": 1}``.
 
     Raises
     ------

@@ -145,24 +145,6 @@ SPECIFICATION = [
         ("CONFIG.optima.largest_share_against",),
         lambda s: f"more than {'a quarter' if s == 0.25 else s} of the loadings are negative",
     ),
-    (
-        ("CONFIG.basin_hopping.law_steps", "CONFIG.basin_hopping.unpenalised_steps"),
-        lambda law, steps: (
-            f"from uniform for {law} EM steps and learn the graph again; or run {steps} EM steps "
-            "without the penalty"
-        ),
-    ),
-    (
-        ("CONFIG.basin_hopping.loading_shares", "CONFIG.basin_hopping.steps_on_support"),
-        lambda shares, steps: (
-            f"at least {decimal(shares[0])} (or {decimal(shares[1])}) of each item's largest for "
-            f"{WORDS[steps]} steps"
-        ),
-    ),
-    (
-        ("CONFIG.basin_hopping.most_hopping_starts",),
-        lambda starts: f"moves from each of up to {WORDS[starts]} optima",
-    ),
     (("CONFIG.optima.unused_latent_cost",), lambda cost: f"costs another {cost:g} units"),
     (
         ("CONFIG.confirmatory.fewest_starts", "CONFIG.confirmatory.most_starts"),

@@ -90,7 +90,7 @@ def _under_network(problem: SearchProblem, found: StageOne) -> NetworkEstimate:
     items and with initial ones.
     """
     fine = replace(problem, schedule=_final_schedule(problem))
-    brief = replace(problem, schedule=problem.tolerating(0.0, CONFIG.basin_hopping.law_steps))
+    brief = replace(problem, schedule=problem.tolerating(0.0, CONFIG.confirmatory.law_steps))
     even = problem.space.uniform()
     first = _random_start(problem, None).parameters
     laws = (found.best, *(run_em(brief, items, even) for items in (found.best.parameters, first)))

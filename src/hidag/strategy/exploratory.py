@@ -1,9 +1,8 @@
 """Exploratory estimation: Q, coefficients, latent law and graph are all unknown.
 
 One search for any number of latents. Candidates from different initializers are fitted to a sample
-of rows and compared; the best few are run to convergence on all rows; moves (law restart,
-unpenalised steps, monotone loadings, assigned levels) are kept if they raise the criterion;
-structural EM on all rows finishes the fit.
+of rows and compared; the best few are run to convergence on all rows; moves (monotone loadings,
+assigned levels) are kept if they raise the criterion; structural EM on all rows finishes the fit.
 """
 
 from __future__ import annotations
@@ -35,7 +34,6 @@ from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY
 from hidag.measurement.terms import Terms
-from hidag.strategy.moves.basin_hopping import hop_between_optima
 from hidag.strategy.moves.level_moves import shift_levels, with_level_moves
 from hidag.strategy.moves.optima import (
     converge,
@@ -71,10 +69,10 @@ def estimate_exploratory(problem: SearchProblem, start: StartPoint | None = None
     noisy = start is None and problem.levels_unassigned and mostly_binary(problem.data)
     if len(ends) == 1 and noisy:
         ends = [run_to_convergence(ends[0], problem, observers[best])]
-    chosen, monotone = ends[0], problem
+    monotone = problem
     if noisy or not mostly_agree(looks):
         ends, monotone = try_monotone_loadings(ends, looks, problem, observers)
-        chosen = hop_between_optima(ends, monotone, observers[best])
+    chosen = ends[0]
     watched = replace(watched, allowed=monotone.allowed)
     contested = False
     if start is None and max(problem.space.levels) > 2:

@@ -1,1 +1,1 @@
-"""Moves between local optima of Stage I: basin hopping, levels, splits, row search."""
+"""Moves between local optima of Stage I: levels, splits, row search."""
