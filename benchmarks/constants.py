@@ -254,7 +254,8 @@ SETS: dict[str, tuple[Cell, ...]] = {
 #: The moves of the search, and what removes each of them.
 ABLATION = (
     "one start: exploratory.starts_on_disagreement=1",
-    "one end, no moves between optima: optima.most_ends=1",
+    "one end, no monotone loadings: optima.most_ends=1",
+    "no unpenalised steps: unpenalised_steps.n_steps=0, unpenalised_steps.most_moves=0",
     "no splits of sampled latents: saem_network.most_splits=0",
     "no monotone loadings: optima.largest_share_against=0",
     "no level moves: levels.max_rounds=0, levels.max_assignments=1",

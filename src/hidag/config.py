@@ -631,6 +631,20 @@ class OptimaConfig:
 
 
 @dataclass(frozen=True)
+class UnpenalisedStepsConfig:
+    """EM without penalty from an optimum (benchmarks/constants.py unpenalised_steps)."""
+
+    n_steps: int = 60  # EM steps without penalty, which converge slowly.
+    # Loadings that stay after them have at least this share of their item's largest; the second
+    # share is tried if the first gains nothing.
+    loading_shares: tuple[float, ...] = (0.45, 0.3)
+    steps_on_support: int = 8  # EM steps on these loadings before others may enter or leave.
+    most_moves: int = 10  # Largest number of moves from the best optimum.
+    # Least gain of a move, in units of log-likelihood; smaller ones are within the EM tolerance.
+    least_gain: float = 1.0
+
+
+@dataclass(frozen=True)
 class SplitMovesConfig:
     """A latent that stands for two (benchmarks/constants.py split_moves)."""
 
@@ -759,6 +773,7 @@ class Config:
     enumeration: EnumerationConfig = EnumerationConfig()
     saturated_saem: SaturatedSAEMConfig = SaturatedSAEMConfig()
     optima: OptimaConfig = OptimaConfig()
+    unpenalised_steps: UnpenalisedStepsConfig = UnpenalisedStepsConfig()
     split_moves: SplitMovesConfig = SplitMovesConfig()
     q_row_search: QRowSearchConfig = QRowSearchConfig()
     likelihood_search: LikelihoodSearchConfig = LikelihoodSearchConfig()

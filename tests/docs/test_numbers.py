@@ -145,6 +145,20 @@ SPECIFICATION = [
         ("CONFIG.optima.largest_share_against",),
         lambda s: f"more than {'a quarter' if s == 0.25 else s} of the loadings are negative",
     ),
+    (
+        ("CONFIG.unpenalised_steps.n_steps", "CONFIG.unpenalised_steps.steps_on_support"),
+        lambda steps, brief: f"{steps} EM steps without the penalty, then {WORDS[brief]} with",
+    ),
+    (
+        ("CONFIG.unpenalised_steps.loading_shares",),
+        lambda shares: f"at least {decimal(shares[0])} (or {decimal(shares[1])}) of each item's",
+    ),
+    (
+        ("CONFIG.unpenalised_steps.most_moves", "CONFIG.unpenalised_steps.least_gain"),
+        lambda most, gain: (
+            f"up to {most} from the best while they raise the criterion by {gain:g}"
+        ),
+    ),
     (("CONFIG.optima.unused_latent_cost",), lambda cost: f"costs another {cost:g} units"),
     (
         ("CONFIG.confirmatory.fewest_starts", "CONFIG.confirmatory.most_starts"),

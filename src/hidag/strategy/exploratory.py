@@ -2,7 +2,8 @@
 
 One search for any number of latents. Candidates from different initializers are fitted to a sample
 of rows and compared; the best few are run to convergence on all rows; moves (monotone loadings,
-assigned levels) are kept if they raise the criterion; structural EM on all rows finishes the fit.
+unpenalised steps, assigned levels) are kept if they raise the criterion; structural EM on all rows
+finishes the fit.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from hidag.strategy.moves.optima import (
     run_to_convergence,
     try_monotone_loadings,
 )
+from hidag.strategy.moves.unpenalised_steps import try_unpenalised_steps
 from hidag.strategy.problem import NetworkEstimate, SearchProblem, StageOne, StartRecord
 from hidag.strategy.structural_em import Candidate, initial_structure_step, structural_em
 
@@ -69,10 +71,10 @@ def estimate_exploratory(problem: SearchProblem, start: StartPoint | None = None
     noisy = start is None and problem.levels_unassigned and mostly_binary(problem.data)
     if len(ends) == 1 and noisy:
         ends = [run_to_convergence(ends[0], problem, observers[best])]
-    monotone = problem
+    chosen, monotone = ends[0], problem
     if noisy or not mostly_agree(looks):
         ends, monotone = try_monotone_loadings(ends, looks, problem, observers)
-    chosen = ends[0]
+        chosen = try_unpenalised_steps(ends, monotone, observers[best])
     watched = replace(watched, allowed=monotone.allowed)
     contested = False
     if start is None and max(problem.space.levels) > 2:

@@ -1,1 +1,1 @@
-"""Moves between local optima of Stage I: levels, splits, row search."""
+"""Moves between local optima of Stage I: unpenalised steps, levels, splits, row search."""
