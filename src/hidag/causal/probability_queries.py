@@ -14,11 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.exceptions import DataError
-from hidag.fitting.information.item_derivatives import (
-    add_column_axis,
-    broadcast_auxiliary,
-    response_auxiliary,
-)
+from hidag.fitting.information import item_derivatives
 from hidag.latent.junction_tree import (
     Factor,
     JunctionTree,
@@ -233,22 +229,19 @@ def item_states(result: FitResult, item: int) -> tuple[tuple[int, ...], States]:
 
 
 def log_density(result: FitResult, item: int, x: float, states: States) -> Array:
-    """Return the log density of an item at a value in latent states (n, K), shape (n,)."""
+    """Return the log density of an item at a value in latent states (n, K), shape (n,).
+
+    That of a time is the density of its logarithm, which differs by a constant.
+    """
     values = np.full((1, len(result.item_names)), np.nan)
     values[0, item] = x
     parameters, responses = result.parameters, result.responses.expand(values)[0]
     out = np.zeros(len(states))
-    for row in np.flatnonzero(result.responses.item == item):
-        if np.isnan(responses[row]):
-            continue
-        family, where = family_named(parameters.families[row]), np.array([row])
-        eta = parameters.reordered(items=where).predictors(states)[0]
-        own = broadcast_auxiliary(family, response_auxiliary(parameters, int(row)))
-        value = np.array([responses[row]])
-        theta, partition = family.natural(eta, own)
-        columns = add_column_axis(family, family.to_working(value))
-        linear = np.einsum("dn,ds->ns", columns, add_column_axis(family, theta))[0]
-        out += linear - partition + family.base(value, own)[0]
+    for row in np.flatnonzero((result.responses.item == item) & ~np.isnan(responses)).tolist():
+        eta = parameters.reordered(items=np.array([row])).predictors(states)[0]
+        own = item_derivatives.response_auxiliary(parameters, row)
+        family, value = family_named(parameters.families[row]), np.full(len(states), responses[row])
+        out += item_derivatives.log_density(family, own, value, eta)
     return out
 
 

@@ -17,11 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.fitting.information.item_derivatives import (
-    add_column_axis,
-    broadcast_auxiliary,
-    response_auxiliary,
-)
+from hidag.fitting.information.item_derivatives import log_density, response_auxiliary
 from hidag.fitting.settings import checked_count, root_seed
 from hidag.inference.fitted_rows import canonical_rows, draw_tables, observable_values, rank_items
 from hidag.inference.result_tables import Table
@@ -284,11 +280,3 @@ def _count_probabilities(family: Family, own: Array, eta: float) -> Array | None
             return np.asarray(probabilities)
         n_values *= 4
     return None
-
-
-def log_density(family: Family, own: Array, x: Array, eta: Array) -> Array:
-    """Return log densities of answers (n,) at predictors (n,); of times, of their logarithm."""
-    theta, partition = family.natural(eta, broadcast_auxiliary(family, own))
-    columns = add_column_axis(family, family.to_working(x))
-    linear = (columns * add_column_axis(family, theta)).sum(axis=0)
-    return np.asarray(linear - partition + family.working_base(x, own))
