@@ -7,17 +7,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import cache
 from math import isnan
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 _PARENT_CHECK_SECONDS = 1.0  # Seconds between a worker's checks that its parent process is alive.
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @cache
@@ -26,20 +24,11 @@ def _loaded_libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Return a context with one BLAS thread: the last digits of products depend on their number."""
-    return cast(AbstractContextManager[Any], _loaded_libraries().limit(limits=1, user_api="blas"))
-
-
-def on_one_blas_thread(function: F) -> F:
-    """Return the function limited to one BLAS thread; a decorator."""
-
-    @wraps(function)
-    def limited(*args: Any, **settings: Any) -> Any:
-        with one_blas_thread():
-            return function(*args, **settings)
-
-    return cast(F, limited)
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Use one BLAS thread, as a context or a decorator: more change the last digits of products."""
+    with _loaded_libraries().limit(limits=1, user_api="blas"):
+        yield
 
 
 def run_all(
