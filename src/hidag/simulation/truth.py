@@ -264,18 +264,11 @@ def _check_means(
 
 @dataclass(frozen=True)
 class Simulation:
-    """Data drawn from a truth.
+    """Data drawn from a truth."""
 
-    Attributes
-    ----------
-    X : ndarray, shape (N, J), items, NaN where a cell is missing
-    states : ndarray of int, shape (N, K), levels of the latents
-    truth : Truth
-    """
-
-    X: Floats
-    states: NDArray[np.uint8]
-    truth: Truth
+    X: Floats  # (N, J), items, NaN where a cell is missing
+    states: NDArray[np.uint8]  # (N, K), levels of the latents
+    truth: Truth  # that they were drawn from
 
 
 def simulate(truth: Truth, n_samples: int, *, rng: Seed = None, missing: float = 0.0) -> Simulation:
