@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any, Protocol
 
 import numpy as np
@@ -194,12 +195,9 @@ def edge_strengths(result: AnyFit) -> dict[tuple[str, str], float]:
     out = {}
     for i, j in np.argwhere(np.triu(fitted.graph.skeleton)).tolist():
         table = law.marginal((i, j))
-        rows, columns = map(np.arange, table.shape)
-        p, q = table.sum(axis=1), table.sum(axis=0)
-        covariance = rows @ table @ columns - (rows @ p) * (columns @ q)
-        variances = (rows**2 @ p - (rows @ p) ** 2) * (columns**2 @ q - (columns @ q) ** 2)
-        constant = variances <= 1e-12
-        out[names[i], names[j]] = 0.0 if constant else float(abs(covariance) / np.sqrt(variances))
+        levels = np.indices(table.shape).reshape(2, -1)
+        (one, both), (_, other) = np.cov(levels, ddof=0, aweights=table.ravel()).tolist()
+        out[names[i], names[j]] = abs(both) / sqrt(one * other) if one * other > 1e-12 else 0.0
     return out
 
 
