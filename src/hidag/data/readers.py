@@ -413,6 +413,5 @@ def read_q(file: Path, leave_out: Sequence[str] = ()) -> Any:
 
 
 def _item_names(column: Any) -> list[Any]:
-    """Return the names in a column without blanks at their ends, as in the header of a table."""
-    cells = column.to_pylist()
-    return [cell.strip() if isinstance(cell, str) else cell for cell in cells]
+    """Return the names in a column as text without blanks at their ends, None for empty cells."""
+    return [None if cell is None else str(cell).strip() for cell in column.to_pylist()]
