@@ -326,8 +326,7 @@ def _new_network_scores(
     for response, scores in iterate_loading_scores(free):
         item = int(model.result.responses.item[response])
         for k in latents.get(item, ()):
-            new = _root_weighted(scores[:, of_latent == k], model)
-            parts.setdefault((item, k), []).append(new)
+            parts.setdefault((item, k), []).append(_root_weighted(scores[:, of_latent == k], model))
     return [np.hstack(parts[j, k]) for j, k, _ in added]
 
 

@@ -127,9 +127,6 @@ def render_report(
         Returns it in the terms of an interface; Python's by default.
     """
     result = as_result(model)
-    html_page.require_templates()
-    from markupsafe import Markup
-
     content = content or ReportContent()
     tables = {table.name: display_table(table) for table in content.tables}
     missing = missing_section(content.headings, result)
@@ -163,7 +160,7 @@ def render_report(
         ],
         command=content.command,
         # The digest is that of the text between the tags.
-        script=Markup(script),
+        script=script,
         script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
         concerns=[sentence_case(render(one)) for one in about.list_concerns(result, warnings)],
         no_verdict=about.explain_missing_verdict(result, content),
