@@ -310,8 +310,7 @@ def outcome_standard_deviations(result: FitResult) -> dict[tuple[str, str], floa
             share = float(means.mean())
             out[outcome.item, outcome.what] = float(np.sqrt(share * (1.0 - share)))
             continue
-        row = result.responses.starts[[item]]
-        own = result.parameters.reordered(items=row)
+        own = result.parameters.reordered(items=result.responses.starts[[item]])
         drawn = own.sample(states, np.random.default_rng(_SEED))[:, 0]
         out[outcome.item, outcome.what] = float(drawn.std())
     return out

@@ -301,8 +301,7 @@ def simulate(truth: Truth, n_samples: int, *, rng: Seed = None, missing: float =
     items = truth.items
     for j, name in enumerate(truth.families):
         family = family_named(name)
-        auxiliary = items.auxiliary(family, np.array([j]))[0]
-        X[:, j] = family.sample(eta[:, j], auxiliary, generator)
+        X[:, j] = family.sample(eta[:, j], items.auxiliary(family, np.array([j]))[0], generator)
     # The mask is drawn last, so that it changes no other draw.
     if missing > 0.0:
         X[generator.random(X.shape) < missing] = np.nan
