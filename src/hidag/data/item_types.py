@@ -103,22 +103,10 @@ def resolve_families(
 ) -> FamilyChoice:
     """Return the family of each item.
 
-    Parameters
-    ----------
-    observations : Observations
-    family : str, sequence of str, or mapping
-        One family for all items; one per item; or a mapping from the name or the position
-        (counting from 0) of an item to its family. "auto", and items that a mapping leaves out,
-        are inferred by the rules of `hidag.data.type_inference`.
-    weights : ndarray, shape (N,), optional
-        Row weights, by which the categories of nominal items are ordered.
-
-    Raises
-    ------
-    DataError
-        If values are ambiguous; the message lists all such items and a setting to paste.
-    SettingError
-        If a family or an item is unknown, or the number of families is not that of the items.
+    ``family`` is one for all items, one per item, or a mapping from the name or the position
+    (counting from 0) of an item. "auto", and items that a mapping leaves out, are inferred by the
+    rules of `hidag.data.type_inference`; if values are ambiguous, the error lists all such items
+    and a setting to paste. ``weights``, shape (N,), order the categories of nominal items.
     """
     families: list[str] = []
     reasons: list[str] = []

@@ -156,27 +156,17 @@ def read_file(
 ) -> Any:
     """Return the table of numbers in a file as a pyarrow Table, ready for `read_table`.
 
-    Parameters
-    ----------
-    path : str or path
-        A file that ends in .csv, .tsv (both perhaps followed by .gz) or .parquet. A text file, in
-        UTF-8, UTF-16 or Windows-1252, has the names of the items in its first line; its cells are
-        separated by commas, semicolons or tabs. Empty cells, NA, NaN, nan, null, None and a lone
-        point are missing. Decimals are marked by points, or by commas where these can mean nothing
-        else and do not separate the cells. The index that pandas stores in a Parquet file is left
-        out.
-    leave_out : sequence of str
-        Columns that are not items, such as row identifiers; they need not be numbers. The second
-        of two columns named 'score' is 'score#2'.
-    missing : mapping from column to codes, optional
-        Codes for missing answers, as text: "99", "refused".
-    labels : mapping from column to CategoryLabels, optional
-        Columns that hold labels instead of numbers.
+    The file ends in .csv, .tsv (both perhaps followed by .gz) or .parquet. A text file, in UTF-8,
+    UTF-16 or Windows-1252, has the names of the items in its first line; its cells are separated by
+    commas, semicolons or tabs. Empty cells, NA, NaN, nan, null, None and a lone point are missing.
+    Decimals are marked by points, or by commas where these can mean nothing else and do not
+    separate the cells. Columns of text files become float64, or bool if they hold yes and no
+    (`cells.BOOLEAN_WORDS`); numbers with leading zeros stay text, so that `read_table` can
+    recognise identifiers. The index that pandas stores in a Parquet file is left out.
 
-    Notes
-    -----
-    Columns of text files become float64, or bool if they hold yes and no (`cells.BOOLEAN_WORDS`).
-    Numbers with leading zeros stay text, so that `read_table` can recognise identifiers.
+    Columns in ``leave_out``, such as row identifiers, are not items and need not be numbers; the
+    second of two columns named 'score' is 'score#2'. ``missing`` has the codes for missing answers
+    by column, as text ("99", "refused"), ``labels`` the CategoryLabels of columns of text.
     """
     return _read_with_notes(Path(path), leave_out, missing, labels)[0]
 
@@ -330,18 +320,10 @@ def read_folder(
 ) -> TableSource:
     """Return the table in a folder, with the types and the Q-matrix if they are there.
 
-    Parameters
-    ----------
-    path : str or path
-        A folder with responses.csv (or another suffix that `read_file` knows), and perhaps
-        types.csv (columns item, type) and q.csv (column item, then one column per latent). A
-        file is read as a table without types and Q-matrix.
-    leave_out : sequence of str
-        Columns that are not items; types.csv and q.csv may name them.
-    missing, labels : mapping, optional
-        As in `read_file`.
-    with_q : bool, default=True
-        Whether to read q.csv.
+    The folder has responses.csv (or another suffix that `read_file` knows), and perhaps types.csv
+    (columns item, type) and q.csv (column item, then one column per latent; read if ``with_q``),
+    which may name items in ``leave_out``. A file is read as a table without types and Q-matrix.
+    Other arguments are as in `read_file`.
     """
     folder = Path(path)
     if folder.is_file():

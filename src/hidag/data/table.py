@@ -79,22 +79,15 @@ def read_table(
     min_rows: int = 1,
     allow_empty_items: bool = False,
 ) -> Observations:
-    """Return a table as `Observations` after checking it.
+    """Return a table as `Observations` after checking it; the input is never altered.
 
-    Parameters
-    ----------
-    X : array-like or data frame, shape (N, J)
-        A NumPy array (numbers, booleans, objects, masked), a list of lists, or a pandas, polars
-        or pyarrow table. Missing answers may be NaN of any kind (also R's NA), None, masked
-        cells, pandas NA, polars or pyarrow nulls, or in text columns one of
-        `hidag.data.cells.MISSING_WORDS`. The input is never altered.
-    names : sequence of str, length J, optional
-        Names of the items; by default those of the table, or 'item_0', 'item_1', ...
-    min_rows : int, default=1
-        Minimum number of rows: 2 for fitting, 1 for prediction.
-    allow_empty_items : bool, default=False
-        Whether an item may have no observed cell. Such an item cannot be fitted, but new samples
-        without it can still be assigned to latent states.
+    ``X``, shape (N, J), is a NumPy array (numbers, booleans, objects, masked), a list of lists, or
+    a pandas, polars or pyarrow table. Missing answers may be NaN of any kind (also R's NA), None,
+    masked cells, pandas NA, polars or pyarrow nulls, or in text columns one of
+    `hidag.data.cells.MISSING_WORDS`. The ``names`` of the items are by default those of the table,
+    or 'item_0', 'item_1', ... Fitting needs 2 rows (``min_rows``), prediction 1. An item without
+    observed cells cannot be fitted, but new samples without it can still be assigned to latent
+    states (``allow_empty_items``).
     """
     if isinstance(X, Observations):
         values, named, padded = X.values, X.named, [name in X.padded for name in X.names]
