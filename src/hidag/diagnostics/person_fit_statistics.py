@@ -62,8 +62,10 @@ class PersonFit:
     def summary(self, max_shown: int = 10) -> str:
         """Return the ``max_shown`` rows that fit worst as text."""
         known = [row for row in self.table.rows if not np.isnan(row[1])]
+        if not known:
+            return f"person fit (lz) has no row: it needs at least {MIN_ITEMS} answers in one"
         worst = Table(self.table.columns, tuple(sorted(known, key=lambda row: row[1])))
-        share = float(np.mean([row[2] < 0.05 for row in known])) if known else float("nan")
+        share = float(np.mean([row[2] < 0.05 for row in known]))
         heading = (
             f"person fit (lz) of {len(known):,} rows, compared with {self.n_reference:,} rows "
             "drawn from the model with the same or similar missing cells: "
