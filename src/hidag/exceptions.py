@@ -11,15 +11,7 @@ import difflib
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any, Self
-
-
-class _Unset(Enum):  # An enumeration's member stays itself when a message is pickled.
-    UNSET = "unset"
-
-
-_UNSET = _Unset.UNSET
 
 
 @dataclass(frozen=True)
@@ -27,12 +19,12 @@ class Setting:
     """A setting, as a parameter of a message: its name in Python and, optionally, a value."""
 
     name: str
-    value: Any = _UNSET
+    value: Any = ...  # An ellipsis, if there is none, stays itself when a message is pickled.
 
     @property
     def has_value(self) -> bool:
         """Whether the message names a value for the setting."""
-        return self.value is not _UNSET
+        return self.value is not ...
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import cache
 from math import isnan
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 _PARENT_CHECK_SECONDS = 1.0  # Seconds between a worker's checks that its parent process is alive.
-
-F = TypeVar("F", bound=Callable[..., Any])
+_SECONDS_BETWEEN_LINES = 1.0  # Of the progress on standard error.
 
 
 @cache
@@ -26,20 +25,11 @@ def _loaded_libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Return a context with one BLAS thread: the last digits of products depend on their number."""
-    return cast(AbstractContextManager[Any], _loaded_libraries().limit(limits=1, user_api="blas"))
-
-
-def on_one_blas_thread(function: F) -> F:
-    """Return the function limited to one BLAS thread; a decorator."""
-
-    @wraps(function)
-    def limited(*args: Any, **settings: Any) -> Any:
-        with one_blas_thread():
-            return function(*args, **settings)
-
-    return cast(F, limited)
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Use one BLAS thread, as a context or a decorator: more change the last digits of products."""
+    with _loaded_libraries().limit(limits=1, user_api="blas"):
+        yield
 
 
 def run_all(
@@ -96,38 +86,25 @@ class Progress:
     objective: float
 
 
-class StderrProgress:
-    """Observer that writes a line to standard error at most once every ``every`` seconds."""
-
-    def __init__(self, every: float = 1.0) -> None:
-        self._every = every
-        self._last = 0.0
-
-    def __call__(self, progress: Progress) -> None:
-        """Write the progress unless a line was written less than ``every`` seconds ago."""
-        now = time.monotonic()
-        if now - self._last < self._every:
-            return
-        self._last = now
-        value = "" if isnan(progress.objective) else f", objective {progress.objective:.2f}"
-        sys.stderr.write(
-            f"hidag: start {progress.start + 1} of {progress.n_starts}, "
-            f"step {progress.iteration} of at most {progress.max_iter}{value}\n"
-        )
-
-
 def make_observer(
     observer: Callable[[Progress], None] | None, *, verbose: bool
 ) -> Callable[[int, int, int, int, float], None] | None:
-    """Return the function that a fit calls after every iteration, None without listeners."""
-    listeners = [] if observer is None else [observer]
-    if verbose:
-        listeners.append(StderrProgress())
-    if not listeners:
+    """Return the function that a fit calls after every iteration, None without listeners.
+
+    If ``verbose`` it also writes a line to standard error, at most once a second.
+    """
+    if observer is None and not verbose:
         return None
+    written = 0.0
 
     def notify(start: int, n_starts: int, iteration: int, max_iter: int, objective: float) -> None:
-        for listener in listeners:
-            listener(Progress(start, n_starts, iteration, max_iter, objective))
+        nonlocal written
+        if observer is not None:
+            observer(Progress(start, n_starts, iteration, max_iter, objective))
+        if verbose and time.monotonic() - written >= _SECONDS_BETWEEN_LINES:
+            written = time.monotonic()
+            value = "" if isnan(objective) else f", objective {objective:.2f}"
+            steps = f"step {iteration} of at most {max_iter}"
+            sys.stderr.write(f"hidag: start {start + 1} of {n_starts}, {steps}{value}\n")
 
     return notify

@@ -251,8 +251,9 @@ def test_codes_are_read_item_by_item():
     )
 
 
-def test_dropping_all_columns_is_an_error(hidag, table):
-    assert hidag("fit", table, *QUICK, "--drop", "*").stderr == (
+@pytest.mark.parametrize("more", [(), ("--missing", "item0=9"), ("--words", "item0=no,yes")])
+def test_dropping_all_columns_is_an_error(hidag, table, more):
+    assert hidag("fit", table, *QUICK, "--drop", "*", *more).stderr == (
         f"hidag: {table} must have columns that are items, but all 8 of its columns are left out; "
         "name fewer columns with --drop, --id and --weights\n"
     )

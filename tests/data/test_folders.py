@@ -38,6 +38,13 @@ def test_blanks_around_names_are_stripped(tmp_path: Path) -> None:
     assert read_q_matrix(found.q, found.table.column_names).entries.tolist() == [[1], [1]]
 
 
+def test_items_that_are_numbers_in_a_parquet_file_are_found_by_name(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"1": [1, 0], "2": [0, 1]}), tmp_path / "responses.parquet")
+    kinds = pa.table({"item": [1, 2], "type": ["bernoulli", "bernoulli"]})
+    pq.write_table(kinds, tmp_path / "types.parquet")
+    assert read_folder(tmp_path).types == {"1": "bernoulli", "2": "bernoulli"}
+
+
 def test_a_folder_of_parquet_files_and_a_single_file(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1, 0]}), tmp_path / "responses.parquet")
     pq.write_table(pa.table({"item": ["a"], "G": [1]}), tmp_path / "q.parquet")

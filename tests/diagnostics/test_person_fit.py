@@ -34,6 +34,14 @@ def test_rows_of_the_model_fit_and_careless_ones_do_not():
     assert "drawn from the model" in found.summary()
 
 
+def test_rows_with_one_answer_have_a_summary_without_shares():
+    result = two_latents(("bernoulli",) * 6)
+    X = np.full((4, 6), np.nan)
+    X[:, 0] = [0.0, 1.0, 1.0, 0.0]
+    found = person_fit(result, X)
+    assert found.summary() == "person fit (lz) has no row: it needs at least 2 answers in one"
+
+
 def test_an_extreme_row_has_a_small_p_value_in_any_table():
     result = two_latents(("poisson", "gaussian", "bernoulli") * 3)
     X, _ = drawn(result, 1200, seed=0)

@@ -206,8 +206,7 @@ def to_gml(result: AnyFit, *, items: bool = False) -> str:
 
     ``result`` and ``items`` are as in `to_bif`.
     """
-    fitted = as_result(result)
-    nodes, note = _prepare_export(fitted, items)
+    nodes, note = _prepare_export(as_result(result), items)
     graph = nx.DiGraph()
     if note is not None:
         graph.graph["comment"] = str(note)

@@ -17,21 +17,8 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.causal import probability_queries as queries
 from hidag.causal.possible_parents import MAX_PARENT_SETS, enumerate_parent_sets
-from hidag.causal.probability_queries import (
-    ConditionedLaw,
-    JointTable,
-    Outcome,
-    WeightedSample,
-    condition_after_intervention,
-    condition_law,
-    expected_outcomes,
-    factorise_over_dag,
-    intervene,
-    item_likelihood,
-    law_factors,
-    tabulate_outcomes,
-)
 from hidag.exceptions import Advice, DataError, Message, Setting, SettingError
 from hidag.fitting.information_criteria import states_known
 from hidag.fitting.settings import checked_count
@@ -75,7 +62,7 @@ class WhatIfResult:
     latent_names: tuple[str, ...]
     do: Mapping[str, int]
     given: Mapping[str, float]
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[queries.Outcome, ...]
     latents_before: tuple[Array, ...]
     latents_after: tuple[Array, ...]
     items_before: Array
@@ -173,14 +160,14 @@ class InterventionModel:
         self._laws: dict[DAG, NetworkLaw] = {}
 
     @cached_property
-    def observed(self) -> ConditionedLaw:
+    def observed(self) -> queries.ConditionedLaw:
         """The fitted law without evidence or intervention."""
-        return condition_law(self.result.law)
+        return queries.condition_law(self.result.law)
 
     @cached_property
-    def outcomes(self) -> tuple[Outcome, ...]:
+    def outcomes(self) -> tuple[queries.Outcome, ...]:
         """Quantities of the items."""
-        return tuple(tabulate_outcomes(self.result))
+        return tuple(queries.tabulate_outcomes(self.result))
 
     @cached_property
     def _unknown_states(self) -> dict[str, Mask]:
@@ -193,14 +180,14 @@ class InterventionModel:
 
     def _law_over(self, dag: DAG) -> NetworkLaw:
         if dag not in self._laws:
-            self._laws[dag] = factorise_over_dag(self.result.law, dag, self.observed)
+            self._laws[dag] = queries.factorise_over_dag(self.result.law, dag, self.observed)
         return self._laws[dag]
 
     def after(
         self, dag: DAG, do: Mapping[int, int], likelihoods: Sequence[Factor] = ()
-    ) -> ConditionedLaw:
+    ) -> queries.ConditionedLaw:
         """Return the law after ``do``, given ``likelihoods`` of latents, if ``dag`` is causal."""
-        return condition_after_intervention(self._law_over(dag), do, likelihoods)
+        return queries.condition_after_intervention(self._law_over(dag), do, likelihoods)
 
     def find_unidentified(
         self, dag: DAG, do: Mapping[int, int], given: Mapping[Any, Any] | None = None
@@ -218,9 +205,11 @@ class InterventionModel:
         latents, outcomes = (np.zeros(n, dtype=bool) for n in (len(levels), len(self.outcomes)))
         if ruled_out is None or not do:
             return 0.0, latents, outcomes
-        after, given = intervene(self._law_over(dag), do), given or {}
+        after, given = queries.intervene(self._law_over(dag), do), given or {}
         share = float(np.asarray(after.probabilities)[ruled_out].sum())
-        shares = JointTable.of([*law_factors(after), *self.parse_given(given)], levels).table
+        shares = queries.JointTable.of(
+            [*queries.law_factors(after), *self.parse_given(given)], levels
+        ).table
         graph = nx.from_numpy_array(dag.adjacency, create_using=nx.DiGraph)
         for k in set(range(len(levels))) - set(do):
             # All ancestors: where others than the parents never vary, data cannot show that they
@@ -273,7 +262,7 @@ class InterventionModel:
             k = self._given_latent(name)
             if k is None:
                 number = _parse_number(name, value)
-                out.append(item_likelihood(self.result, items.index(name), number))
+                out.append(queries.item_likelihood(self.result, items.index(name), number))
             else:
                 n_levels = self.result.law.space.levels[k]
                 out.append(indicator(k, _parse_level(names[k], value, n_levels), n_levels))
@@ -306,7 +295,7 @@ class InterventionModel:
                 advice = Advice("", "leave it out of {setting}", {"setting": Setting("given")})
                 raise SettingError("contradictory-query", reason, params, advice=advice)
         found = enumerate_parent_sets(self.graph, list(targets), limit=self.limit)
-        before = condition_law(self.result.law, before_evidence)
+        before = queries.condition_law(self.result.law, before_evidence)
         after = [before]
         if targets:
             # Both sides from the factorisation over the graph, which a saturated law may not equal.
@@ -315,7 +304,7 @@ class InterventionModel:
         unidentified = (self.find_unidentified(dag, targets, given) for dag in found.dags)
         ruled_out, no_latent, no_item = zip(*unidentified, strict=True)
         sets = range(len(after))
-        items_after = [expected_outcomes(self.outcomes, law) for law in after]
+        items_after = [queries.expected_outcomes(self.outcomes, law) for law in after]
         return WhatIfResult(
             latent_names=names,
             do={names[k]: level for k, level in targets.items()},
@@ -326,11 +315,11 @@ class InterventionModel:
                 np.stack([np.where(no_latent[c][k], np.nan, after[c].marginal((k,))) for c in sets])
                 for k in range(len(levels))
             ),
-            items_before=expected_outcomes(self.outcomes, before),
+            items_before=queries.expected_outcomes(self.outcomes, before),
             items_after=np.where(no_item, np.nan, items_after),
             shares=found.shares if targets else (1.0,),
             complete=found.complete if targets else True,
-            exact=not any(isinstance(law, WeightedSample) for law in [before, *after]),
+            exact=not any(isinstance(law, queries.WeightedSample) for law in [before, *after]),
             ruled_out=ruled_out,
         )
 

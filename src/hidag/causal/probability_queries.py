@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hidag.exceptions import DataError
-from hidag.fitting.information.item_derivatives import (
-    add_column_axis,
-    broadcast_auxiliary,
-    response_auxiliary,
-)
+from hidag.fitting.information import item_derivatives
 from hidag.latent.junction_tree import (
     Factor,
     JunctionTree,
@@ -198,12 +195,9 @@ def edge_strengths(result: AnyFit) -> dict[tuple[str, str], float]:
     out = {}
     for i, j in np.argwhere(np.triu(fitted.graph.skeleton)).tolist():
         table = law.marginal((i, j))
-        rows, columns = map(np.arange, table.shape)
-        p, q = table.sum(axis=1), table.sum(axis=0)
-        covariance = rows @ table @ columns - (rows @ p) * (columns @ q)
-        variances = (rows**2 @ p - (rows @ p) ** 2) * (columns**2 @ q - (columns @ q) ** 2)
-        constant = variances <= 1e-12
-        out[names[i], names[j]] = 0.0 if constant else float(abs(covariance) / np.sqrt(variances))
+        levels = np.indices(table.shape).reshape(2, -1)
+        (one, both), (_, other) = np.cov(levels, ddof=0, aweights=table.ravel()).tolist()
+        out[names[i], names[j]] = abs(both) / sqrt(one * other) if one * other > 1e-12 else 0.0
     return out
 
 
@@ -233,22 +227,19 @@ def item_states(result: FitResult, item: int) -> tuple[tuple[int, ...], States]:
 
 
 def log_density(result: FitResult, item: int, x: float, states: States) -> Array:
-    """Return the log density of an item at a value in latent states (n, K), shape (n,)."""
+    """Return the log density of an item at a value in latent states (n, K), shape (n,).
+
+    That of a time is the density of its logarithm, which differs by a constant.
+    """
     values = np.full((1, len(result.item_names)), np.nan)
     values[0, item] = x
     parameters, responses = result.parameters, result.responses.expand(values)[0]
     out = np.zeros(len(states))
-    for row in np.flatnonzero(result.responses.item == item):
-        if np.isnan(responses[row]):
-            continue
-        family, where = family_named(parameters.families[row]), np.array([row])
-        eta = parameters.reordered(items=where).predictors(states)[0]
-        own = broadcast_auxiliary(family, response_auxiliary(parameters, int(row)))
-        value = np.array([responses[row]])
-        theta, partition = family.natural(eta, own)
-        columns = add_column_axis(family, family.to_working(value))
-        linear = np.einsum("dn,ds->ns", columns, add_column_axis(family, theta))[0]
-        out += linear - partition + family.base(value, own)[0]
+    for row in np.flatnonzero((result.responses.item == item) & ~np.isnan(responses)).tolist():
+        eta = parameters.reordered(items=np.array([row])).predictors(states)[0]
+        own = item_derivatives.response_auxiliary(parameters, row)
+        family, value = family_named(parameters.families[row]), np.full(len(states), responses[row])
+        out += item_derivatives.log_density(family, own, value, eta)
     return out
 
 
@@ -319,8 +310,7 @@ def outcome_standard_deviations(result: FitResult) -> dict[tuple[str, str], floa
             share = float(means.mean())
             out[outcome.item, outcome.what] = float(np.sqrt(share * (1.0 - share)))
             continue
-        row = result.responses.starts[[item]]
-        own = result.parameters.reordered(items=row)
+        own = result.parameters.reordered(items=result.responses.starts[[item]])
         drawn = own.sample(states, np.random.default_rng(_SEED))[:, 0]
         out[outcome.item, outcome.what] = float(drawn.std())
     return out

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hidag.cli.messages import render
 from hidag.exceptions import HidagError, HidagWarning, Message
@@ -66,8 +66,11 @@ def collected_warnings() -> Iterator[list[HidagWarning]]:
 
 
 @contextmanager
-def _bar(counter: str) -> Iterator[Callable[..., None] | None]:
-    """Yield a function that updates a bar, which appears after a delay; None without a terminal."""
+def counting_bar() -> Iterator[Callable[..., None] | None]:
+    """Yield a function that draws a bar, which appears after a delay; None without a terminal.
+
+    Its arguments are a text, done, total, and perhaps what replaces these two at the end.
+    """
     if not sys.stderr.isatty():
         yield None
         return
@@ -75,20 +78,22 @@ def _bar(counter: str) -> Iterator[Callable[..., None] | None]:
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    shown = (TextColumn("{task.description}"), BarColumn(bar_width=12), TextColumn(counter))
+    counted = (BarColumn(bar_width=12), TextColumn("{task.fields[value]}"))
     times = (TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("left"))
-    bar = Bar(*shown, *times, console=Console(stderr=True), transient=True)
+    shown = (TextColumn("{task.description}"), *counted, *times)
+    bar = Bar(*shown, console=Console(stderr=True), transient=True)
     task, started, running = bar.add_task("starting", total=None, value=""), time.monotonic(), False
 
-    def update(**fields: Any) -> None:
+    def draw(text: str, n_done: int, n_all: int, value: str | None = None) -> None:
         nonlocal running
-        bar.update(task, **fields)
+        value = f"{n_done}/{n_all}" if value is None else value
+        bar.update(task, description=text, completed=n_done, total=n_all, value=value)
         if not running and time.monotonic() - started > _DELAY:
             bar.start()
             running = True
 
     try:
-        yield update
+        yield draw
     finally:
         if running:
             bar.stop()
@@ -97,32 +102,20 @@ def _bar(counter: str) -> Iterator[Callable[..., None] | None]:
 @contextmanager
 def progress_bar() -> Iterator[Callable[[Progress], None] | None]:
     """Yield an observer of a fit that draws a progress bar; None without a terminal."""
-    with _bar("{task.fields[value]}") as update:
+    with counting_bar() as draw:
 
         def observe(progress: Progress) -> None:
+            assert draw is not None
+            start, step = f"start {progress.start + 1}/{progress.n_starts}", progress.iteration
             known = not isnan(progress.objective)
-            assert update is not None
-            update(
-                description=f"start {progress.start + 1}/{progress.n_starts}, "
-                f"step {progress.iteration}/{progress.max_iter}",
-                total=progress.n_starts * progress.max_iter,
-                completed=progress.start * progress.max_iter + progress.iteration,
-                value=f"objective {progress.objective:,.1f}" if known else "",
+            draw(
+                f"{start}, step {step}/{progress.max_iter}",
+                progress.start * progress.max_iter + step,
+                progress.n_starts * progress.max_iter,
+                f"objective {progress.objective:,.1f}" if known else "",
             )
 
-        yield observe if update else None
-
-
-@contextmanager
-def counting_bar() -> Iterator[Callable[[str, int, int], None] | None]:
-    """Yield a function of (text, done, total) that draws a bar; None without a terminal."""
-    with _bar("{task.completed:.0f}/{task.total:.0f}") as update:
-
-        def draw(text: str, n_done: int, n_all: int) -> None:
-            assert update is not None
-            update(description=text, total=n_all, completed=n_done)
-
-        yield draw if update else None
+        yield observe if draw else None
 
 
 def say_columns(rows: _Rows, *, right: Sequence[int] = (), indent: str = "") -> None:

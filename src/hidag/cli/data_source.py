@@ -203,7 +203,9 @@ def read_source(
     dropped = parse_drop(options.drop, names)
     leave_out = (*others, *(name for name in dropped if name not in others))
     left = [name for name in names if name not in leave_out]
-    codes, labels = parse_missing(options.missing, left), parse_labels(options.words, left)
+    # Without any item, no option can name one; the error about that follows.
+    missing, words = (options.missing, options.words) if left else ((), ())
+    codes, labels = parse_missing(missing, left), parse_labels(words, left)
     folder_q = use_folder_q and q is None
     set_message_context(items=tuple(names))
     _, columns, notes = (

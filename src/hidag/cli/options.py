@@ -171,8 +171,7 @@ def _split_at(
             left, found, right = (word.strip() for word in part.rpartition(sign))
             if not found or not left or not right or (sign == "->" and sign in left):
                 template = "{option} takes {form}, got {part!r}"
-                params = {"option": option, "form": form, "part": part}
-                raise SettingError("invalid-option", template, params)
+                raise SettingError("invalid-option", template, option=option, form=form, part=part)
             yield left, right
 
 

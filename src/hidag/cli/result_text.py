@@ -41,8 +41,7 @@ def say_data(result: FitResult, table: Path) -> None:
     """Print the size of the data and how the number of latents was selected."""
     share = result.missing_share
     missing = f"{share:.1%} of the cells missing" if share else "no cells missing"
-    items = plural(len(result.item_names), "item")
-    say(f"{table}: {result.n_samples:,} rows, {items}, {missing}")
+    say(f"{table}: {result.n_samples:,} rows, {plural(len(result.item_names), 'item')}, {missing}")
     # Many empty rows are a warning of the fit.
     if 0 < result.n_unanswered <= MANY_EMPTY_ROWS * result.n_samples:
         say(describe_empty_rows(result.n_unanswered, result.n_samples))

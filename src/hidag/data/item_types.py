@@ -103,22 +103,10 @@ def resolve_families(
 ) -> FamilyChoice:
     """Return the family of each item.
 
-    Parameters
-    ----------
-    observations : Observations
-    family : str, sequence of str, or mapping
-        One family for all items; one per item; or a mapping from the name or the position
-        (counting from 0) of an item to its family. "auto", and items that a mapping leaves out,
-        are inferred by the rules of `hidag.data.type_inference`.
-    weights : ndarray, shape (N,), optional
-        Row weights, by which the categories of nominal items are ordered.
-
-    Raises
-    ------
-    DataError
-        If values are ambiguous; the message lists all such items and a setting to paste.
-    SettingError
-        If a family or an item is unknown, or the number of families is not that of the items.
+    ``family`` is one for all items, one per item, or a mapping from the name or the position
+    (counting from 0) of an item. "auto", and items that a mapping leaves out, are inferred by the
+    rules of `hidag.data.type_inference`; if values are ambiguous, the error lists all such items
+    and a setting to paste. ``weights``, shape (N,), order the categories of nominal items.
     """
     families: list[str] = []
     reasons: list[str] = []
@@ -140,17 +128,14 @@ def resolve_families(
     return FamilyChoice(tuple(families), inferred, tuple(reasons), observations.names)
 
 
-def aliases() -> dict[str, str]:
-    """Return other names of the families, as a types.csv may use them."""
-    return {alias: name for name, kind in ITEM_TYPES.items() for alias in kind.aliases}
-
-
 def family_name(word: str) -> str:
     """Return the full name of a family, or "auto"; "ordinal" takes its argument from values."""
     if not isinstance(word, str):
         raise invalid_setting("family", f"a name, one of {_list_families()}", word)
     key, number = split_name(word.strip().lower())
-    key = aliases().get(key, key)
+    # Other names, as a types.csv may use them.
+    aliases = {alias: name for name, kind in ITEM_TYPES.items() for alias in kind.aliases}
+    key = aliases.get(key, key)
     if key == _AUTO and number is None:
         return key
     if key in ITEM_TYPES:
@@ -159,7 +144,7 @@ def family_name(word: str) -> str:
         return item_type(key if number is None else f"{key}({number})").name
     text = "{family} is unknown"
     params = {"family": Setting("family", word), "known": _list_families()}
-    advice = suggest_name(key, [*ITEM_TYPES, *aliases(), _AUTO], "use one of {known}")
+    advice = suggest_name(key, [*ITEM_TYPES, *aliases, _AUTO], "use one of {known}")
     raise SettingError("unknown-family", text, params, advice=advice)
 
 
@@ -213,8 +198,7 @@ def _families_per_item(names: tuple[str, ...], family: FamilySetting) -> tuple[s
     try:
         listed = list(family)
     except TypeError:
-        expected = "a name, one name per item, or a mapping"
-        raise invalid_setting("family", expected, family) from None
+        raise invalid_setting("family", "a name, one name per item, or a mapping", family) from None
     if len(listed) != len(names):
         text = "{family} must have one entry per item, but got {entries} for {items}"
         counts = {"entries": plural(len(listed), "entry", "entries")}

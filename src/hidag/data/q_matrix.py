@@ -44,16 +44,10 @@ class QSpec:
 def read_q_matrix(q: Any, item_names: Sequence[str], n_latents: int | None = None) -> QSpec:
     """Return the Q-matrix in the order of the items, after checking it.
 
-    Parameters
-    ----------
-    q : array-like or data frame, shape (J, K)
-        Entries 1, 0, and -1 or missing for an entry to be estimated. The rows of an array are in
-        the order of the items. The rows of a data frame whose first column is called 'item', or
-        of a pandas frame with an index of names, are matched by name; its other columns are the
-        latents.
-    item_names : sequence of str, length J
-    n_latents : int, optional
-        Checked against the number of columns if given.
+    ``q``, shape (J, K), has the entries 1, 0, and -1 or missing for an entry to be estimated. The
+    rows of an array are in the order of the items. The rows of a data frame whose first column is
+    called 'item', or of a pandas frame with an index of names, are matched by name; its other
+    columns are the latents, ``n_latents`` of them if given.
     """
     items = tuple(item_names)
     row_names, cells, latent_names, named = split_q_matrix(q)

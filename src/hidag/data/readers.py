@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from hidag.data import csv_text
 from hidag.data.cells import (
     LEADING_ZEROS,
     CategoryLabels,
@@ -19,17 +20,6 @@ from hidag.data.cells import (
     import_arrow,
     is_boolean_column,
     remove_missing_codes,
-)
-from hidag.data.csv_text import (
-    WINDOWS,
-    bad_cell_error,
-    check_unique,
-    detect_encoding,
-    empty_file_error,
-    find_line,
-    make_unique,
-    read_header,
-    read_text_columns,
 )
 from hidag.exceptions import Advice, DataError, FileError, suggest_name
 from hidag.formatting import first_names
@@ -65,11 +55,10 @@ def check_file_exists(path: Path) -> Path:
     if not path.exists():
         raise _missing_path_error("file", path)
     if not suffix_of(path):
-        params = {"path": path, "known": ", ".join(SUFFIXES)}
         text, advice = "{path} must end in one of {known}", "convert it to CSV or Parquet"
-        raise FileError("unknown-format", text, params, advice=advice)
+        raise FileError("unknown-format", text, path=path, known=", ".join(SUFFIXES), advice=advice)
     if path.stat().st_size == 0:
-        raise empty_file_error(path)
+        raise csv_text.empty_file_error(path)
     return path
 
 
@@ -117,7 +106,7 @@ def read_parquet(file: Path) -> Any:
     open_file = import_arrow("pyarrow.parquet").ParquetFile
     table = _open_parquet(file, lambda path: open_file(path).read())
     # Renaming discards the metadata that pandas wrote about the index.
-    renamed = table.rename_columns(make_unique(table.column_names))
+    renamed = table.rename_columns(csv_text.make_unique(table.column_names))
     renamed = renamed.replace_schema_metadata(table.schema.metadata)
     for name, numbers in _range_indexes(renamed.schema, renamed.num_rows).items():
         renamed = renamed.append_column(name, import_arrow("pyarrow").array(numbers, type="int64"))
@@ -167,27 +156,17 @@ def read_file(
 ) -> Any:
     """Return the table of numbers in a file as a pyarrow Table, ready for `read_table`.
 
-    Parameters
-    ----------
-    path : str or path
-        A file that ends in .csv, .tsv (both perhaps followed by .gz) or .parquet. A text file, in
-        UTF-8, UTF-16 or Windows-1252, has the names of the items in its first line; its cells are
-        separated by commas, semicolons or tabs. Empty cells, NA, NaN, nan, null, None and a lone
-        point are missing. Decimals are marked by points, or by commas where these can mean nothing
-        else and do not separate the cells. The index that pandas stores in a Parquet file is left
-        out.
-    leave_out : sequence of str
-        Columns that are not items, such as row identifiers; they need not be numbers. The second
-        of two columns named 'score' is 'score#2'.
-    missing : mapping from column to codes, optional
-        Codes for missing answers, as text: "99", "refused".
-    labels : mapping from column to CategoryLabels, optional
-        Columns that hold labels instead of numbers.
+    The file ends in .csv, .tsv (both perhaps followed by .gz) or .parquet. A text file, in UTF-8,
+    UTF-16 or Windows-1252, has the names of the items in its first line; its cells are separated by
+    commas, semicolons or tabs. Empty cells, NA, NaN, nan, null, None and a lone point are missing.
+    Decimals are marked by points, or by commas where these can mean nothing else and do not
+    separate the cells. Columns of text files become float64, or bool if they hold yes and no
+    (`cells.BOOLEAN_WORDS`); numbers with leading zeros stay text, so that `read_table` can
+    recognise identifiers. The index that pandas stores in a Parquet file is left out.
 
-    Notes
-    -----
-    Columns of text files become float64, or bool if they hold yes and no (`cells.BOOLEAN_WORDS`).
-    Numbers with leading zeros stay text, so that `read_table` can recognise identifiers.
+    Columns in ``leave_out``, such as row identifiers, are not items and need not be numbers; the
+    second of two columns named 'score' is 'score#2'. ``missing`` has the codes for missing answers
+    by column, as text ("99", "refused"), ``labels`` the CategoryLabels of columns of text.
     """
     return _read_with_notes(Path(path), leave_out, missing, labels)[0]
 
@@ -204,7 +183,7 @@ def _read_with_notes(
     table, about_commas = _convert_commas(file, table, columns)
     notes = [f"{name} is the index of a pandas frame and not an item" for name in index]
     notes += [about_commas] if about_commas else []
-    if not _is_binary(file) and detect_encoding(file) == WINDOWS:
+    if not _is_binary(file) and csv_text.detect_encoding(file) == csv_text.WINDOWS:
         notes.append(f"{file.name} is not UTF-8 and is read as Windows-1252 text")
     table = encode_labels(remove_missing_codes(table, missing or {}), labels or {})
     return _convert_columns(file, table, columns), tuple(notes)
@@ -235,13 +214,13 @@ def read_columns(
 
 def column_names(path: Source) -> list[str]:
     """Return unique names of all columns of a file, or of the table in a folder."""
-    return make_unique(_names_in_file(_table_file(path)))
+    return csv_text.make_unique(_names_in_file(_table_file(path)))
 
 
 def _names_in_file(file: Path) -> list[str]:
     """Return the column names in a file, which may occur twice."""
     if not _is_binary(file):
-        return read_header(file)[0]
+        return csv_text.read_header(file)[0]
     opened = _open_parquet(file, import_arrow("pyarrow.parquet").ParquetFile)
     schema = opened.schema_arrow
     return [*schema.names, *_range_indexes(schema, opened.metadata.num_rows)]
@@ -256,13 +235,13 @@ def _check_columns(file: Path, names: Sequence[str], known: Sequence[str]) -> No
 
 def _read_cells(file: Path, leave_out: Sequence[str] | None = None) -> Any:
     """Return a table whose columns may be text, after checking that their names are unique."""
-    check_unique(file, _names_in_file(file), leave_out)
-    return read_parquet(file) if _is_binary(file) else read_text_columns(file)
+    csv_text.check_unique(file, _names_in_file(file), leave_out)
+    return read_parquet(file) if _is_binary(file) else csv_text.read_text_columns(file)
 
 
 def _convert_commas(file: Path, table: Any, columns: Sequence[str]) -> tuple[Any, str]:
     """Return the table with decimal points, unless commas separate the cells, and a note."""
-    if _is_binary(file) or read_header(file)[1] == ",":
+    if _is_binary(file) or csv_text.read_header(file)[1] == ",":
         return table, ""
     return convert_decimal_commas(table, columns)
 
@@ -289,7 +268,7 @@ def _convert_columns(file: Path, table: Any, columns: Sequence[str]) -> Any:
         padded = compute.any(compute.match_substring_regex(column, f"^{LEADING_ZEROS}$")).as_py()
         converted.append(column if padded else numbers)
     if bad:
-        raise bad_cell_error(bad, chosen, file, table.num_columns)
+        raise csv_text.bad_cell_error(bad, chosen, file, table.num_columns)
     _check_finite(converted, chosen, file, table.num_columns)
     return arrow.table(converted, names=chosen.column_names)
 
@@ -308,7 +287,9 @@ def _check_finite(columns: Sequence[Any], table: Any, file: Path, n_columns: int
                 {"file": file, "item": name, "n": len(rows), "n_rows": table.num_rows},
                 advice="leave the cell empty if the answer is missing",
                 content=str(table.column(name)[int(rows[0])]),
-                line=find_line(file, int(rows[0]), n_columns, read_header(file)[1]),
+                line=csv_text.find_line(
+                    file, int(rows[0]), n_columns, csv_text.read_header(file)[1]
+                ),
             )
 
 
@@ -339,18 +320,10 @@ def read_folder(
 ) -> TableSource:
     """Return the table in a folder, with the types and the Q-matrix if they are there.
 
-    Parameters
-    ----------
-    path : str or path
-        A folder with responses.csv (or another suffix that `read_file` knows), and perhaps
-        types.csv (columns item, type) and q.csv (column item, then one column per latent). A
-        file is read as a table without types and Q-matrix.
-    leave_out : sequence of str
-        Columns that are not items; types.csv and q.csv may name them.
-    missing, labels : mapping, optional
-        As in `read_file`.
-    with_q : bool, default=True
-        Whether to read q.csv.
+    The folder has responses.csv (or another suffix that `read_file` knows), and perhaps types.csv
+    (columns item, type) and q.csv (column item, then one column per latent; read if ``with_q``),
+    which may name items in ``leave_out``. A file is read as a table without types and Q-matrix.
+    Other arguments are as in `read_file`.
     """
     folder = Path(path)
     if folder.is_file():
@@ -389,9 +362,8 @@ def read_types(file: Path, items: Sequence[str], leave_out: Sequence[str] = ()) 
             continue
         if item not in known:
             text = "{file} gives a type for item {item!r}, which the table does not have"
-            params = {"file": file, "item": item}
             advice = suggest_name(item, items, "remove the line")
-            raise DataError("type-of-unknown-item", text, params, advice=advice)
+            raise DataError("type-of-unknown-item", text, file=file, item=item, advice=advice)
         types[item] = kind
     return types
 
@@ -423,6 +395,5 @@ def read_q(file: Path, leave_out: Sequence[str] = ()) -> Any:
 
 
 def _item_names(column: Any) -> list[Any]:
-    """Return the names in a column without blanks at their ends, as in the header of a table."""
-    cells = column.to_pylist()
-    return [cell.strip() if isinstance(cell, str) else cell for cell in cells]
+    """Return the names in a column as text without blanks at their ends, None for empty cells."""
+    return [None if cell is None else str(cell).strip() for cell in column.to_pylist()]

@@ -21,10 +21,6 @@ from hidag.formatting import plural
 
 Floats = NDArray[np.float64]
 Shape = tuple[int, ...]
-_MAGNITUDE = np.uint64(0x7FFFFFFFFFFFFFFF)
-_INFINITY = np.uint64(0x7FF0000000000000)
-_QUIET_NAN = np.uint64(0x7FF8000000000000)
-_BLOCK_CELLS = 1 << 18  # Cells processed at once, so that temporary arrays stay a few MB.
 
 
 class CellTypeError(DataError, TypeError):
@@ -83,22 +79,15 @@ def read_table(
     min_rows: int = 1,
     allow_empty_items: bool = False,
 ) -> Observations:
-    """Return a table as `Observations` after checking it.
+    """Return a table as `Observations` after checking it; the input is never altered.
 
-    Parameters
-    ----------
-    X : array-like or data frame, shape (N, J)
-        A NumPy array (numbers, booleans, objects, masked), a list of lists, or a pandas, polars
-        or pyarrow table. Missing answers may be NaN of any kind (also R's NA), None, masked
-        cells, pandas NA, polars or pyarrow nulls, or in text columns one of
-        `hidag.data.cells.MISSING_WORDS`. The input is never altered.
-    names : sequence of str, length J, optional
-        Names of the items; by default those of the table, or 'item_0', 'item_1', ...
-    min_rows : int, default=1
-        Minimum number of rows: 2 for fitting, 1 for prediction.
-    allow_empty_items : bool, default=False
-        Whether an item may have no observed cell. Such an item cannot be fitted, but new samples
-        without it can still be assigned to latent states.
+    ``X``, shape (N, J), is a NumPy array (numbers, booleans, objects, masked), a list of lists, or
+    a pandas, polars or pyarrow table. Missing answers may be NaN of any kind (also R's NA), None,
+    masked cells, pandas NA, polars or pyarrow nulls, or in text columns one of
+    `hidag.data.cells.MISSING_WORDS`. The ``names`` of the items are by default those of the table,
+    or 'item_0', 'item_1', ... Fitting needs 2 rows (``min_rows``), prediction 1. An item without
+    observed cells cannot be fitted, but new samples without it can still be assigned to latent
+    states (``allow_empty_items``).
     """
     if isinstance(X, Observations):
         values, named, padded = X.values, X.named, [name in X.padded for name in X.names]
@@ -285,28 +274,14 @@ def _values_of_series(series: Any) -> Column:
 
 
 def _finish_in_place(values: Floats, names: tuple[str, ...]) -> None:
-    """Make every NaN the same quiet one, and raise an error about infinities.
-
-    The bits are compared as integers: arithmetic on a signalling NaN may raise a floating point
-    error, and a NaN with a payload would make equal tables differ in their bytes.
-    """
-    n_samples, n_items = values.shape
-    infinite = np.zeros(n_items, dtype=np.int64)
-    first: tuple[int, int] | None = None
-    rows = max(1, _BLOCK_CELLS // max(1, n_items))
-    for start in range(0, n_samples, rows):
-        bits = values[start : start + rows].view(np.uint64)
-        magnitude = bits & _MAGNITUDE
-        bits[magnitude > _INFINITY] = _QUIET_NAN
-        at_infinity = magnitude == _INFINITY
-        if at_infinity.any():
-            infinite += at_infinity.sum(axis=0)
-            if first is None:
-                row, item = np.argwhere(at_infinity)[0]
-                first = (start + int(row), int(item))
-    if first is not None:
-        row, item = first
-        shares = _shares(infinite[item], int(np.count_nonzero(infinite)), values.shape)
+    """Make every NaN the same, so that equal tables have equal bytes; raise about infinities."""
+    with np.errstate(all="ignore"):  # A signalling NaN may raise the processor's invalid flag.
+        values[np.isnan(values)] = np.nan
+        infinite = np.isinf(values)
+    if infinite.any():
+        row, item = np.argwhere(infinite)[0].tolist()
+        counts = infinite.sum(axis=0)
+        shares = _shares(int(counts[item]), int(np.count_nonzero(counts)), values.shape)
         text = "numbers must be finite, but item {item!r} has {value} in row {row}, counting from "
         text += "0 ({shares})"
         params = {"item": names[item], "value": values[row, item], "row": row, "shares": shares}

@@ -12,17 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from hidag.data.value_checks import (
-    COUNT_DISTINCT,
-    RATING_DISTINCT,
-    are_dates,
-    describe_code,
-    describe_dates,
-    find_code,
-    find_code_beside_scale,
-    looks_like_row_ids,
-    rarely_repeat,
-)
+from hidag.data import value_checks
 from hidag.formatting import format_value
 from hidag.measurement.families import ITEM_TYPES, default_family
 
@@ -95,22 +85,22 @@ def infer_family(values: Array, *, padded: bool = False) -> Guess:
         return _infer_real(values)
     if np.array_equal(distinct, (0, 1)):
         return Guess(BINARY, "holds only 0 and 1", BINARY)
-    if are_dates(distinct):
-        return Guess(None, f"holds {describe_dates(distinct)}", REAL, is_date=True)
+    if value_checks.are_dates(distinct):
+        return Guess(None, f"holds {value_checks.describe_dates(distinct)}", REAL, is_date=True)
     if len(distinct) == 2:
         low, high = map(format_value, distinct)
         recode = "recode it as 0 and 1 for a binary item, or use two categories"
         # The only family that admits the values as they are.
         return Guess(None, f"holds only {low} and {high}: {recode}", default_family("categories"))
-    code = find_code(values) or find_code_beside_scale(values)
+    code = value_checks.find_code(values) or value_checks.find_code_beside_scale(values)
     if code is not None:
         suggestion = infer_family(values[values != code]).suggestion
         where = "{code} in {n} of {n_cells} cells, apart from the other values ({low} to {high})"
-        found = where.format(**describe_code(values, code))
+        found = where.format(**value_checks.describe_code(values, code))
         return Guess(None, f"holds {found}", suggestion, code)
     if distinct[0] < 0:
         return Guess(REAL, f"holds whole numbers down to {format_value(distinct[0])}", REAL)
-    if looks_like_row_ids(distinct, len(values)):
+    if value_checks.looks_like_row_ids(distinct, len(values)):
         numbers = f"from {distinct[0]:.0f} to {distinct[-1]:.0f} ({len(distinct)} different in"
         reason = f"holds whole numbers {numbers} {len(values)} cells), which repeat less often "
         reason += "than responses do: row identifiers?"
@@ -151,10 +141,14 @@ def _infer_counts(values: Array, distinct: Array, counts: NDArray[np.int64]) -> 
     suggestion = GRADES if top - low == len(distinct) - 1 else REAL
     measured = "a rounded measurement, " if suggestion == REAL else ""
     question = f"{measured}grades of a scale or a count?"
-    short = low == 0 and len(distinct) == COUNT_DISTINCT - 1 and len(values) >= POISSON_ROWS
+    short = (
+        low == 0
+        and len(distinct) == value_checks.COUNT_DISTINCT - 1
+        and len(values) >= POISSON_ROWS
+    )
     if short and _passes_poisson_test(values, np.array([values.mean()]), POISSON_LEVEL):
         return Guess(COUNT, f"{span}, consistent with a Poisson distribution", COUNT)
-    if len(distinct) < (COUNT_DISTINCT if low == 0 else RATING_DISTINCT):
+    if len(distinct) < (value_checks.COUNT_DISTINCT if low == 0 else value_checks.RATING_DISTINCT):
         return Guess(None, f"{span}: {question}", suggestion)
     if len(distinct) < SCALE_DISTINCT and not _fits_poisson_mixture(values):
         at_top = f"{counts[-1]} of {len(values)} at the maximum"
@@ -171,13 +165,13 @@ def _infer_scores(values: Array, span: str) -> Guess | None:
     if evidence <= 0:
         return None
     strong = evidence > STRONG_EVIDENCE and abs(skewness) <= SCORE_SKEWNESS
-    if strong and values.max() <= SCORE_MAX and not rarely_repeat(values):
+    if strong and values.max() <= SCORE_MAX and not value_checks.rarely_repeat(values):
         return Guess(REAL, f"{span}, {AS_SCORES}", REAL)
     return Guess(None, f"{span}, distributed like scores: {_measurement_or_count(values)}", REAL)
 
 
 def _measurement_or_count(values: Array) -> str:
-    if rarely_repeat(values):
+    if value_checks.rarely_repeat(values):
         return "a rounded measurement, a count or row identifiers?"
     return "a rounded measurement or a count?"
 

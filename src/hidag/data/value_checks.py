@@ -246,8 +246,7 @@ def read_known_items(X: Any, names: Sequence[str], families: Sequence[str]) -> O
             text += "{n_items} items)"
             details = {"item": absent[0], "n": len(absent), "n_items": len(names)}
             raise DataError("missing-items", text, details, advice=_SAME_COLUMNS)
-        repeated = [str(label) for label in labels if str(label) in names]
-        check_unique_names(tuple(repeated))
+        check_unique_names(tuple(str(label) for label in labels if str(label) in names))
         X = _select_columns(X, labels, [place[name] for name in names])
     table = read_table(X, allow_empty_items=True)
     if table.n_items != len(names):

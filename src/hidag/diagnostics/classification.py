@@ -111,8 +111,7 @@ def assign_rows(result: FitResult, values: Array) -> Assignment:
         missing = np.isnan(values)
         if sums.singleton_share() <= MAX_SINGLETON_SHARE:
             # A replicate of a row has the same missing cells; pairs of rows with others agree less.
-            differ = (missing != missing[:1]).any()
-            reason = "rows have different missing cells" if differ else ""
+            reason = "rows have different missing cells" if (missing != missing[:1]).any() else ""
     else:
         tree = TreePosterior.of(result.parameters, result.law)
         if tree is None:

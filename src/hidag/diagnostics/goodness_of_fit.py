@@ -14,23 +14,12 @@ from hidag.diagnostics.limited_information import LimitedInformation, compute_li
 from hidag.diagnostics.moment_tests import LocalScores, ScoredColumns, column_names
 from hidag.diagnostics.pair_residuals import compute_pair_residuals
 from hidag.exceptions import PYTHON_STYLE, Advice, Message, Setting, Style
+from hidag.fitting import information_criteria
 from hidag.fitting.information.free_parameters import FreeParameters, row_scores
 from hidag.fitting.information.posterior_tables import too_many_states
-from hidag.fitting.information_criteria import (
-    count_parameters,
-    criteria_of,
-    law_parameters,
-    log_number_of_q,
-)
 from hidag.fitting.settings import checked_count, root_seed
 from hidag.formatting import plural
-from hidag.inference.fitted_rows import (
-    can_sum_states,
-    canonical_rows,
-    draw_tables,
-    observable_values,
-    weighted_sample,
-)
+from hidag.inference import fitted_rows
 from hidag.inference.intervals import percentile_interval
 from hidag.inference.result_tables import N_EFFECTIVE, Table
 from hidag.measurement.families import item_type
@@ -64,12 +53,12 @@ def run_predictive_checks(
     *lower* and *upper* are a 90 % prediction interval; *p_value* is two-sided. With weights there
     are no extremes, because weighting does not make those of a sample those of the population.
     """
-    rows, places = canonical_rows(result, values, weights)
+    rows, places = fitted_rows.canonical_rows(result, values, weights)
     ordered = values[rows]
     row_weights = None if weights is None else weights[rows]
     missing = np.isnan(ordered)
     names, observed = _statistics(result, ordered, row_weights)
-    tables = draw_tables(result, missing, places, n_tables, seed)
+    tables = fitted_rows.draw_tables(result, missing, places, n_tables, seed)
     drawn = np.array([_statistics(result, table, row_weights)[1] for table in tables])
     counts = {name: int((~missing[:, j]).sum()) for j, name in enumerate(result.item_names)}
     out = []
@@ -182,15 +171,17 @@ def compute_criteria(free: FreeParameters, values: Array) -> Criteria:
     result, weights = free.result, free.data.row_weights
     n_effective = free.data.n_counted
     log_likelihood = float(free.data.weighted(result.row_log_likelihood(values)).sum())
-    n_parameters = count_parameters(result)
+    n_parameters = information_criteria.count_parameters(result)
     n_of_law = free.n_parameters - free.n_of_items
-    found = criteria_of(log_likelihood, n_parameters, log_number_of_q(result), n_effective)
+    found = information_criteria.criteria_of(
+        log_likelihood, n_parameters, information_criteria.log_number_of_q(result), n_effective
+    )
     entropies = ((block.rows, block.joint_entropy()) for block in free.row_blocks())
     uncertainty = sum(float(weights[rows] @ entropy) for rows, entropy in entropies)
     return Criteria(
         log_likelihood=log_likelihood,
         n_parameters=n_parameters,
-        n_at_edge=law_parameters(result.law, result.ruled_out) - n_of_law,
+        n_at_edge=information_criteria.law_parameters(result.law, result.ruled_out) - n_of_law,
         aic=found.aic,
         bic=found.bic,
         ebic=found.ebic,
@@ -355,9 +346,11 @@ def fit_statistics(
         M2 with RMSEA2 and SRMSR, fit of items and pairs of items, predictive checks.
     """
     fitted = as_result(result)
-    values, weights = weighted_sample(observable_values(fitted, X), sample_weight)
+    values, weights = fitted_rows.weighted_sample(
+        fitted_rows.observable_values(fitted, X), sample_weight
+    )
     n_tables = checked_count("n_tables", n_tables)
-    rows, places = canonical_rows(fitted, values, weights)
+    rows, places = fitted_rows.canonical_rows(fitted, values, weights)
     items = np.argsort(places)
     ordered = reorder_items(fitted, items), values[np.ix_(rows, items)]
     row_weights = None if weights is None else weights[rows]
@@ -384,7 +377,7 @@ def _compute_statistics(
     """Return the statistics of rows and items in canonical order, on which rounding depends."""
     n_effective = float(len(values)) if weights is None else effective_sample_size(weights)
     checks = run_predictive_checks(result, values, weights, n_tables=n_tables, seed=seed)
-    if not can_sum_states(result):
+    if not fitted_rows.can_sum_states(result):
         reason = too_many_states(result, "each of likelihood, M2, pairs and item fit")
         text = "{reason}; only the predictive checks are computed"
         note = Message("too-many-states", text, {"reason": reason})

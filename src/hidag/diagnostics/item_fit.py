@@ -93,12 +93,8 @@ def _leave_out_by_junction_tree(
     levels = np.empty((data.n_samples, latents.n_main))
     for rows, groups in tables.tree.iterate_marginals(data, free.working):
         expected[rows] = groups.over(tables.scopes[table]) @ means
-        for k in range(len(latents.levels)):
-            mode = groups.over((k,)).argmax(axis=1)
-            own_terms = np.flatnonzero(latents.main_latents == k)
-            levels[rows, own_terms[0] : own_terms[-1] + 1] = (
-                mode[:, None] >= latents.main_levels[own_terms]
-            )
+        modes = [groups.over((k,)).argmax(axis=1) for k in range(len(latents.levels))]
+        levels[rows] = _levels_reached(modes, latents)
     for g, mean in zip(own.tolist(), expected.T, strict=True):
         residual = columns.values[:, g] - mean
         yield g, np.where(np.isnan(residual), 0.0, residual), levels
@@ -163,15 +159,18 @@ def _leave_out_by_enumeration(
     return residuals, reached
 
 
-def _levels_of_mode(at_least: Array, latents: Terms) -> Array:
+def _levels_of_mode(at_least: Array, latents: Terms) -> NDArray[np.bool_]:
     """Return whether each latent's most probable level reaches each level, (n, F)."""
-    out = np.empty((len(at_least), latents.n_main))
+    modes = []
     for k in range(len(latents.levels)):
         own = np.flatnonzero(latents.main_latents == k)
         reaching = np.column_stack([at_least[:, 0], at_least[:, 1 + own], np.zeros(len(at_least))])
-        mode = (reaching[:, :-1] - reaching[:, 1:]).argmax(axis=1)
-        out[:, own] = mode[:, None] >= latents.main_levels[own]
-    return out
+        modes.append((reaching[:, :-1] - reaching[:, 1:]).argmax(axis=1))
+    return _levels_reached(modes, latents)
+
+
+def _levels_reached(modes: list[NDArray[np.intp]], latents: Terms) -> NDArray[np.bool_]:
+    return np.asarray(np.column_stack(modes)[:, latents.main_latents] >= latents.main_levels)
 
 
 def effective_deviations(moments: Array, weights: Array, *, integer: bool) -> Array:

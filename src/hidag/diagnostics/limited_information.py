@@ -18,12 +18,7 @@ from scipy.stats import chi2, ncx2
 
 from hidag.config import CONFIG
 from hidag.data.rows import describe_rows
-from hidag.diagnostics.moment_tests import (
-    ScoredColumns,
-    informative_columns,
-    item_means,
-    item_second_moments,
-)
+from hidag.diagnostics import moment_tests
 from hidag.exceptions import Message
 from hidag.fitting.information.free_parameters import FreeParameters, LawBlock
 from hidag.fitting.information.observed_information import with_moved_shape
@@ -71,7 +66,7 @@ class LimitedInformation:
 
 
 def compute_limited_information(
-    free: FreeParameters, columns: ScoredColumns
+    free: FreeParameters, columns: moment_tests.ScoredColumns
 ) -> LimitedInformation | Message:
     """Return the absolute fit of the categorical items, or the reason why there is none."""
     if not free.is_listed:
@@ -99,7 +94,7 @@ def compute_limited_information(
     weighted, total = weights[:, None] * complete, weights.sum()
     products = (weighted.T @ complete)[left, right]
     residual = np.concatenate([weighted.sum(axis=0), products]) / total - expected
-    used = informative_columns(complete, part.item)
+    used = moment_tests.informative_columns(complete, part.item)
     moments = np.flatnonzero(np.concatenate([used, used[left] & used[right]]))
     derivatives = _moment_derivatives(free, part, left, right)[moments]
     size = np.sqrt((derivatives**2).sum(axis=0))
@@ -145,7 +140,7 @@ def effective_rows(
 
 
 def expected_moments(
-    free: FreeParameters, part: ScoredColumns, left: IntArray, right: IntArray
+    free: FreeParameters, part: moment_tests.ScoredColumns, left: IntArray, right: IntArray
 ) -> tuple[Array, Array, Array]:
     """Return moments under the model (G means, then pairs), their covariance, and squares (G,)."""
     p, n_columns = free.probabilities, len(part.names)
@@ -178,7 +173,7 @@ def expected_moments(
 class _ConditionalProducts:
     """E[h_a h_b | state] of any two columns; the last column is a column of ones."""
 
-    def __init__(self, free: FreeParameters, part: ScoredColumns) -> None:
+    def __init__(self, free: FreeParameters, part: moment_tests.ScoredColumns) -> None:
         eta = free.result.parameters.predictors(free.result.law.space.states())
         n_states = part.means.shape[0]
         self.means = np.vstack([part.means.T, np.ones((1, n_states))])
@@ -187,7 +182,7 @@ class _ConditionalProducts:
         self._within = np.zeros((0, n_states))
         for j in np.unique(part.item):
             own = np.flatnonzero(part.item == j)
-            block = item_second_moments(free.result, int(j), eta).reshape(-1, n_states)
+            block = moment_tests.item_second_moments(free.result, int(j), eta).reshape(-1, n_states)
             places = len(self._within) + np.arange(len(block))
             self._place[np.ix_(own, own)] = places.reshape(len(own), -1)
             self._within = np.vstack([self._within, block])
@@ -202,7 +197,7 @@ class _ConditionalProducts:
 
 
 def _moment_derivatives(
-    free: FreeParameters, part: ScoredColumns, left: IntArray, right: IntArray
+    free: FreeParameters, part: moment_tests.ScoredColumns, left: IntArray, right: IntArray
 ) -> Array:
     """Return derivatives of the moments by all parameters of items and law, shape (M, P)."""
     result, p = free.result, free.probabilities
@@ -216,13 +211,13 @@ def _moment_derivatives(
         if one.kind == "predictor":
             step = np.zeros_like(eta)
             step[one.response] = by
-            up = item_means(result, result.parameters, item, eta + step)
-            down = item_means(result, result.parameters, item, eta - step)
+            up = moment_tests.item_means(result, result.parameters, item, eta + step)
+            down = moment_tests.item_means(result, result.parameters, item, eta - step)
             design = free.designs[c]
         else:
             shape = result.parameters, one.response, one.place
             moved = (with_moved_shape(*shape, size) for size in (by, -by))
-            up, down = (item_means(result, other, item, eta) for other in moved)
+            up, down = (moment_tests.item_means(result, other, item, eta) for other in moved)
             design = np.ones((len(p), 1))
         slope = np.zeros_like(part.means)
         slope[:, own] = ((up - down) / (2 * by)).T
@@ -303,8 +298,7 @@ def _srmsr(
     left, right = (side[both] for side in pairs)
     spread = np.sqrt(np.maximum(squares - means**2, 1e-300))
     expected = (products - means[left] * means[right]) / (spread[left] * spread[right])
-    centred = complete - weights @ complete / weights.sum()
-    covariance = (weights[:, None] * centred).T @ centred / weights.sum()
+    covariance = np.cov(complete, rowvar=False, ddof=0, aweights=weights)
     deviation = np.sqrt(np.diag(covariance))
     observed = covariance[left, right] / (deviation[left] * deviation[right])
     return float(np.sqrt(np.mean((observed - expected) ** 2)))

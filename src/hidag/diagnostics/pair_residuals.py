@@ -194,17 +194,8 @@ class PairSums:
 
     def _rows(self, first: slice) -> PairRows:
         """Return the counts and weights of the rows that observed both columns."""
-        if not self._has_missing:
-            shape, weights = self.expected[first].shape, self._weights
-            sums = (len(weights), *(float((weights**power).sum()) for power in (1, 2, 4)))
-            return PairRows(*(np.full(shape, float(total)) for total in sums))
-        seen = (self.seen > 0).astype(np.float64)
-        number = seen[:, first].T @ seen
-        if (seen == self.seen).all():
-            return PairRows(number, number, number, number)
-        weights = self.seen**2
-        powers = (self.seen, weights, weights**2)
-        return PairRows(number, *(one[:, first].T @ one for one in powers))
+        roots = ((self.seen > 0).astype(np.float64), self.seen, self.seen**2, self.seen**4)
+        return PairRows(*(one[:, first].T @ one for one in roots))
 
     @cached_property
     def _directions(self) -> list[Array]:

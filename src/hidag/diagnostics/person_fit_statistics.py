@@ -11,17 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.fitting.information.item_derivatives import (
-    add_column_axis,
-    broadcast_auxiliary,
-    response_auxiliary,
-)
+from hidag.fitting.information.item_derivatives import log_density, response_auxiliary
 from hidag.fitting.settings import checked_count, root_seed
 from hidag.inference.fitted_rows import canonical_rows, draw_tables, observable_values, rank_items
 from hidag.inference.result_tables import Table
@@ -65,8 +62,10 @@ class PersonFit:
     def summary(self, max_shown: int = 10) -> str:
         """Return the ``max_shown`` rows that fit worst as text."""
         known = [row for row in self.table.rows if not np.isnan(row[1])]
+        if not known:
+            return f"person fit (lz) has no row: it needs at least {MIN_ITEMS} answers in one"
         worst = Table(self.table.columns, tuple(sorted(known, key=lambda row: row[1])))
-        share = float(np.mean([row[2] < 0.05 for row in known])) if known else float("nan")
+        share = float(np.mean([row[2] < 0.05 for row in known]))
         heading = (
             f"person fit (lz) of {len(known):,} rows, compared with {self.n_reference:,} rows "
             "drawn from the model with the same or similar missing cells: "
@@ -155,8 +154,7 @@ def _compute_lz(
         expected, spread = moments.of(int(j), eta[own])
         mean += seen * expected
         variance += seen * spread
-    enough = (~np.isnan(values)).sum(axis=1) >= MIN_ITEMS
-    known = enough & (variance > 0)
+    known = ((~np.isnan(values)).sum(axis=1) >= MIN_ITEMS) & (variance > 0)
     return np.where(known, (total - mean) / np.sqrt(np.where(known, variance, 1.0)), np.nan)
 
 
@@ -229,37 +227,32 @@ class DensityMoments:
 
     def __init__(self, result: FitResult) -> None:
         self.result = result
-        self._known: dict[tuple[float, ...], tuple[float, float]] = {}
+        self._known = cache(self._moments)
 
     def of(self, item: int, eta: Array) -> tuple[Array, Array]:
         """Return means and variances for predictors of the item's responses, (R_j, N) to (N,)."""
         points, place = np.unique(eta, axis=1, return_inverse=True)
-        pairs = []
-        for point in points.T:
-            key = (item, *point.tolist())
-            if key not in self._known:
-                self._known[key] = self._moments(item, point)
-            pairs.append(self._known[key])
+        pairs = [self._known(item, *point) for point in points.T.tolist()]
         table = np.array(pairs).reshape(-1, 2)[place.ravel()]
         return table[:, 0], table[:, 1]
 
-    def _moments(self, item: int, point: Array) -> tuple[float, float]:
+    def _moments(self, item: int, *point: float) -> tuple[float, float]:
         parameters = self.result.parameters
         first = int(self.result.responses.starts[item])
         family = family_named(parameters.families[first])
         own = response_auxiliary(parameters, first)
         nominal = nominal_item(self.result.families[item])
         if nominal is not None:
-            probabilities = nominal.probabilities(family.response_mean(point, own))
+            probabilities = nominal.probabilities(family.response_mean(np.array(point), own))
             return _mean_and_variance(np.log(np.maximum(probabilities, 1e-300)), probabilities)
         values = family.possible_values()
         if values is not None:
             logs = log_density(family, own, values, np.full(len(values), point[0]))
             return _mean_and_variance(logs, np.exp(logs))
-        closed = family.log_density_moments(float(point[0]), own)
+        closed = family.log_density_moments(point[0], own)
         if closed is not None:
             return closed
-        counts = _count_probabilities(family, own, float(point[0])) if family.is_count else None
+        counts = _count_probabilities(family, own, point[0]) if family.is_count else None
         if counts is not None:
             return _mean_and_variance(np.log(np.maximum(counts, 1e-300)), counts)
         # A fixed seed, so that expectations do not vary between calls.
@@ -284,11 +277,3 @@ def _count_probabilities(family: Family, own: Array, eta: float) -> Array | None
             return np.asarray(probabilities)
         n_values *= 4
     return None
-
-
-def log_density(family: Family, own: Array, x: Array, eta: Array) -> Array:
-    """Return log densities of answers (n,) at predictors (n,); of times, of their logarithm."""
-    theta, partition = family.natural(eta, broadcast_auxiliary(family, own))
-    columns = add_column_axis(family, family.to_working(x))
-    linear = (columns * add_column_axis(family, theta)).sum(axis=0)
-    return np.asarray(linear - partition + family.working_base(x, own))

@@ -10,13 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from hidag.diagnostics.moment_tests import (
-    ROWS_PER_DIRECTION,
-    LocalScores,
-    ScoreSpace,
-    chi_square,
-    parameter_items,
-)
+from hidag.diagnostics import moment_tests
 from hidag.em.design_data import WorkingData
 from hidag.em.em import Estimate, Problem, Schedule, extrapolate_gain, normalise_counts, run_em
 from hidag.em.m_step import Basis
@@ -280,11 +274,11 @@ def screen_entries(model: QModel) -> list[EntryTest]:
     scores = row_scores(free)
     channels = {one.response: c for c, one in enumerate(free.channels) if one.kind == "predictor"}
     added = [change for change, action in zip(changes, actions, strict=True) if action == "add"]
-    local = LocalScores.of(free, scores, frequency_weights=True)
+    local = moment_tests.LocalScores.of(free, scores, frequency_weights=True)
     spaces = {item: local.of_item(item) for item, _, _ in added}
     new_scores = _new_scores if free.is_listed else _new_network_scores
     parts = zip(added, new_scores(model, free, channels, added), strict=True)
-    gains = iter(chi_square(spaces[item], part)[0] for (item, _, _), part in parts)
+    gains = iter(moment_tests.chi_square(spaces[item], part)[0] for (item, _, _), part in parts)
     covariance = _parameter_covariance(free, _root_weighted(scores, model))
     out = []
     for (item, latent, other), action in zip(changes, actions, strict=True):
@@ -332,8 +326,7 @@ def _new_network_scores(
     for response, scores in iterate_loading_scores(free):
         item = int(model.result.responses.item[response])
         for k in latents.get(item, ()):
-            new = _root_weighted(scores[:, of_latent == k], model)
-            parts.setdefault((item, k), []).append(new)
+            parts.setdefault((item, k), []).append(_root_weighted(scores[:, of_latent == k], model))
     return [np.hstack(parts[j, k]) for j, k, _ in added]
 
 
@@ -345,11 +338,13 @@ def _root_weighted(scores: Array, model: QModel) -> Array:
 def _parameter_covariance(free: FreeParameters, scores: Array) -> Array:
     """Return the covariance of the free parameters (P, P) from root-weighted scores (N, P)."""
     n_rows = free.data.n_counted
-    if ROWS_PER_DIRECTION * scores.shape[1] <= n_rows:
+    if moment_tests.ROWS_PER_DIRECTION * scores.shape[1] <= n_rows:
         return _pseudo_inverse(scores.T @ scores)
-    owner = parameter_items(free)
+    owner = moment_tests.parameter_items(free)
     out = np.zeros((scores.shape[1],) * 2)
-    law = ScoreSpace.of(scores[:, owner < 0]).basis[:, : int(n_rows / ROWS_PER_DIRECTION)]
+    law = moment_tests.ScoreSpace.of(scores[:, owner < 0]).basis[
+        :, : int(n_rows / moment_tests.ROWS_PER_DIRECTION)
+    ]
     for item in np.unique(owner[owner >= 0]):
         own = np.flatnonzero(owner == item)
         rest = scores[:, own] - law @ (law.T @ scores[:, own])

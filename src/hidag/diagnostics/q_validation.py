@@ -14,14 +14,7 @@ from scipy.stats import chi2
 from hidag.data.q_matrix import QSpec, read_q_matrix
 from hidag.data.rows import select_weighted_rows
 from hidag.data.table import read_table
-from hidag.diagnostics.q_entry_tests import (
-    NOT_TESTED,
-    EntryTest,
-    QModel,
-    fit_given_q,
-    flip_entry,
-    screen_entries,
-)
+from hidag.diagnostics import q_entry_tests as entry_tests
 from hidag.estimator import DCRL
 from hidag.exceptions import Advice, DataError, HidagWarning, Message, Setting, SettingError
 from hidag.fitting.information.posterior_tables import too_many_states
@@ -102,7 +95,7 @@ class QValidation:
 
     def untested_note(self) -> Message | None:
         """Return which entries cannot be tested because of prerequisites; None if all can."""
-        untested = self.entries.where(action=NOT_TESTED).to_dicts()
+        untested = self.entries.where(action=entry_tests.NOT_TESTED).to_dicts()
         if not untested:
             return None
         text = (
@@ -216,8 +209,8 @@ def validate_q(
         raise too_many_states(result, "validation of Q")
     table, weights = select_weighted_rows(read_table(result.rows(X), min_rows=2), sample_weight)
     values = table.values
-    model = fit_given_q(result, values, weights)
-    tests = screen_entries(model)
+    model = entry_tests.fit_given_q(result, values, weights)
+    tests = entry_tests.screen_entries(model)
     ratios = _refit_entries(model, _most_doubtful(model, tests))
     better, steps = _change_stepwise(model, ratios, max_changes)
     selected = {key for key, ratio in ratios.items() if ratio.excess > 0}
@@ -232,7 +225,7 @@ def validate_q(
         value, degrees = (np.nan, test.degrees) if ratio is None else (ratio.value, ratio.degrees)
         best = test.statistic if np.isnan(value) else value
         p_value = float(chi2.sf(best, degrees)) if degrees and not np.isnan(best) else np.nan
-        price = np.nan if test.action == NOT_TESTED else change_price(model, degrees)
+        price = np.nan if test.action == entry_tests.NOT_TESTED else change_price(model, degrees)
         third = "" if other is None else int(other[key])
         entry = (names[test.item], latents[test.latent], model.q[key], better.q[key], third)
         numbers = (test.statistic, value, degrees, p_value, price, support.get(key, np.nan))
@@ -253,7 +246,7 @@ def validate_q(
     )
 
 
-def change_price(model: QModel, degrees: int) -> float:
+def change_price(model: entry_tests.QModel, degrees: int) -> float:
     """Return the penalty of a change, on the scale of twice the log-likelihood."""
     return degrees * float(np.log(model.n_rows)) + float(np.log(max(model.q.shape[1], 1)))
 
@@ -272,11 +265,11 @@ class _Ratio:
     degrees: int
     price: float
     excess: float  # over the price; the change is selected if positive
-    model: QModel
+    model: entry_tests.QModel
 
 
-def _likelihood_ratio(model: QModel, item: int, latent: int) -> _Ratio:
-    other = flip_entry(model.q, item, latent)
+def _likelihood_ratio(model: entry_tests.QModel, item: int, latent: int) -> _Ratio:
+    other = entry_tests.flip_entry(model.q, item, latent)
     degrees = model.n_coefficients(other, item) - model.n_coefficients(model.q, item)
     action = "add" if other[item, latent] else "drop"
     refitted = model.refit(other)
@@ -289,19 +282,23 @@ def _likelihood_ratio(model: QModel, item: int, latent: int) -> _Ratio:
     return _Ratio(action, value, abs(degrees), price, _excess(action, value, price), refitted)
 
 
-def _refit_entries(model: QModel, chosen: Sequence[EntryTest]) -> dict[tuple[int, int], _Ratio]:
+def _refit_entries(
+    model: entry_tests.QModel, chosen: Sequence[entry_tests.EntryTest]
+) -> dict[tuple[int, int], _Ratio]:
     return {(t.item, t.latent): _likelihood_ratio(model, t.item, t.latent) for t in chosen}
 
 
-def _most_doubtful(model: QModel, tests: Sequence[EntryTest]) -> list[EntryTest]:
+def _most_doubtful(
+    model: entry_tests.QModel, tests: Sequence[entry_tests.EntryTest]
+) -> list[entry_tests.EntryTest]:
     """Return the entries to refit: those closest to being changed by the screening statistic."""
 
-    def excess(test: EntryTest) -> float:
+    def excess(test: entry_tests.EntryTest) -> float:
         if np.isnan(test.statistic):
             return 0.0
         return _excess(test.action, test.statistic, change_price(model, test.degrees))
 
-    testable = [test for test in tests if test.action != NOT_TESTED]
+    testable = [test for test in tests if test.action != entry_tests.NOT_TESTED]
     ranked = sorted(testable, key=lambda test: (-excess(test), test.item, test.latent))
     if model.effects.conjunctive:
         return ranked
@@ -310,8 +307,8 @@ def _most_doubtful(model: QModel, tests: Sequence[EntryTest]) -> list[EntryTest]
 
 
 def _change_stepwise(
-    model: QModel, ratios: dict[tuple[int, int], _Ratio], max_changes: int
-) -> tuple[QModel, Table]:
+    model: entry_tests.QModel, ratios: dict[tuple[int, int], _Ratio], max_changes: int
+) -> tuple[entry_tests.QModel, Table]:
     """Return the model after the best changes, one at a time, and the table of changes."""
     current = model
     steps: list[tuple[Any, ...]] = []
@@ -319,7 +316,7 @@ def _change_stepwise(
     visited = {model.q.tobytes()}
     while len(steps) < max_changes:
         if steps:
-            chosen = _most_doubtful(current, screen_entries(current))
+            chosen = _most_doubtful(current, entry_tests.screen_entries(current))
             most = None if current.effects.conjunctive else N_CANDIDATES
             ratios = _refit_entries(current, chosen[:most])
         unseen = {k: r for k, r in ratios.items() if r.model.q.tobytes() not in visited}
@@ -334,7 +331,7 @@ def _change_stepwise(
 
 
 def _resample_support(
-    model: QModel, entries: Sequence[tuple[int, int]], n_resamples: int, seed: int
+    model: entry_tests.QModel, entries: Sequence[tuple[int, int]], n_resamples: int, seed: int
 ) -> dict[tuple[int, int], float]:
     """Return the share of resampled tables in which each change alone is selected."""
     if not n_resamples or not entries:

@@ -42,33 +42,18 @@ Flips = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of a model that can be compared with another model; only Q is required.
+    """The parts of a model that can be compared with another model; only Q is required."""
 
-    Attributes
-    ----------
-    q_matrix : int8 array (J, K)
-    intercept : array (R,) or None, one row per item, several for nominal items
-    loadings : array (R, T) or None
-        On the terms; shape (R, K) gives every level of a latent the same step.
-    law : LatentLaw or None, or anything with ``probabilities`` and ``space``
-    graph : int8 array (K, K) or None
-        Adjacency of the latent CPDAG: ``a[i, j] = 1, a[j, i] = 0`` for i -> j, both 1 for i - j. A
-        DAG given here is replaced by its CPDAG.
-    terms : Terms or None, default the main terms
-    questions : tuple, length R, or None
-        Identifiers of the rows of coefficients (`hidag.measurement.Responses`); default one per
-        item.
-    ruled_out : bool array (S,) or None, impossible joint states
-    """
-
-    q_matrix: NDArray[np.int8]
-    intercept: NDArray[np.float64] | None = None
-    loadings: NDArray[np.float64] | None = None
-    law: LatentLaw | None = None
+    q_matrix: NDArray[np.int8]  # (J, K)
+    intercept: NDArray[np.float64] | None = None  # (R,), one row per item, several if nominal
+    loadings: NDArray[np.float64] | None = None  # (R, T) on the terms, or (R, K) for even steps
+    law: LatentLaw | None = None  # or anything with ``probabilities`` and ``space``
+    #: CPDAG, DAG or adjacency (K, K): ``a[i, j] = 1, a[j, i] = 0`` for i -> j, both 1 for i - j.
     graph: Any = None
-    terms: Any = None
+    terms: Any = None  # Terms; default the main terms
+    #: Identifiers of rows of coefficients (`hidag.measurement.Responses`); default one per item.
     questions: Any = None
-    ruled_out: NDArray[np.bool_] | None = None
+    ruled_out: NDArray[np.bool_] | None = None  # (S,), impossible joint states
 
     def __post_init__(self) -> None:
         q = np.asarray(self.q_matrix)
@@ -225,18 +210,11 @@ def _relabel_table(
 
 @dataclass(frozen=True)
 class Matching:
-    """A matching of estimated to true latents.
+    """A matching of estimated to true latents."""
 
-    Attributes
-    ----------
-    permutation : tuple of int, estimated latent of each true one; -1 if there is none
-    flips : tuple of bool, whether the levels of that latent have to be reversed
-    extra : tuple of int, unmatched estimated latents
-    """
-
-    permutation: tuple[int, ...]
-    flips: tuple[bool, ...]
-    extra: tuple[int, ...] = ()
+    permutation: tuple[int, ...]  # estimated latent of each true one; -1 if there is none
+    flips: tuple[bool, ...]  # whether the levels of that latent have to be reversed
+    extra: tuple[int, ...] = ()  # unmatched estimated latents
 
 
 def total_variation(law: LatentLaw | None, other: LatentLaw | None) -> float:

@@ -146,8 +146,7 @@ def plot_profile_shares(
     label, whole = (label, "fitted distribution") if states is None else ("share of rows", "rows")
     everything = len(shares) == space.n_states
     which = "all profiles" if everything else f"the {len(shares)} most common profiles"
-    title = f"{which}: {100 * shares.sum():.3g} % of the {whole}"
-    frame.label_axes(bars, y=label, title=title)
+    frame.label_axes(bars, y=label, title=f"{which}: {100 * shares.sum():.3g} % of the {whole}")
     _draw_levels(table, profiles, space.levels, result.latent_names)
     return ax
 

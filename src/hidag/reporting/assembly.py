@@ -109,8 +109,7 @@ def _goodness_of_fit(inputs: ReportInputs) -> Panel:
             others = f"Other fit statistics are {not_summed()}."
             text = f"Predictive checks were not computed: {commands}. {others}"
         return Panel(Heading.GOODNESS_OF_FIT, (text,))
-    wanted = int(MAX_SIMULATED_CELLS / values.size)
-    n_tables = min(max(wanted, MIN_SIMULATIONS), MAX_SIMULATIONS)
+    n_tables = min(max(int(MAX_SIMULATED_CELLS / values.size), MIN_SIMULATIONS), MAX_SIMULATIONS)
     statistics = fit_statistics(result, values, sample_weight=inputs.weights, n_tables=n_tables)
     # Unweighted statistics of a weighted fit differ from the model without any misfit.
     judged = inputs.weights is not None or not result.weighted

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 import re
 import tempfile
 import unicodedata
@@ -87,15 +86,10 @@ def write_page(text: str, path: str | Path) -> Path:
     """Write a page atomically and return its path."""
     target = Path(path)
     try:
-        handle, part = tempfile.mkstemp(dir=target.parent, prefix=".hidag-", suffix=".part")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-                stream.write(text)
-            os.chmod(part, 0o644)
-            os.replace(part, target)
-        except BaseException:
-            os.unlink(part)
-            raise
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".hidag-") as folder:
+            part = Path(folder, target.name)
+            part.write_text(text, "utf-8", newline="\n")
+            part.replace(target)
     except OSError as error:
         template, reason = "cannot write the page to '{path}': {reason}", error.strerror or error
         raise FileError("cannot-write-file", template, path=target, reason=reason) from error

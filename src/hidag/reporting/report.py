@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -128,9 +127,6 @@ def render_report(
         Returns it in the terms of an interface; Python's by default.
     """
     result = as_result(model)
-    html_page.require_templates()
-    from markupsafe import Markup
-
     content = content or ReportContent()
     tables = {table.name: display_table(table) for table in content.tables}
     missing = missing_section(content.headings, result)
@@ -164,7 +160,7 @@ def render_report(
         ],
         command=content.command,
         # The digest is that of the text between the tags.
-        script=Markup(script),
+        script=script,
         script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
         concerns=[sentence_case(render(one)) for one in about.list_concerns(result, warnings)],
         no_verdict=about.explain_missing_verdict(result, content),
@@ -239,65 +235,16 @@ def _format_setting(value: object) -> str:
     return text if len(text) <= _MAX_SETTING_LENGTH else text[: _MAX_SETTING_LENGTH - 3] + "..."
 
 
-@dataclass(frozen=True)
-class TableRow:
-    """A row of a conditional probability table: probabilities of the levels, given the parents'."""
-
-    given: tuple[tuple[str, int], ...]
-    share: float
-    sparse: bool  # fewer than 5 rows of the data are expected there
-    probabilities: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Node:
-    """A latent: label, position and conditional table in one graph of the equivalence class."""
-
-    name: str
-    label: str  # the name shortened to the box
-    x: float  # of the centre
-    y: float  # downwards
-    width: float
-    height: float
-    levels: tuple[int, ...]
-    rows: tuple[TableRow, ...]
-    undecided: tuple[str, ...]  # neighbours joined by an undirected edge
-
-
-@dataclass(frozen=True)
-class Edge:
-    """An edge between two nodes, in any order if it is undirected."""
-
-    source: int
-    target: int
-    directed: bool
-    path: str  # in SVG, before anything is dragged
-    strength: float  # absolute correlation in the fitted distribution
-    support: float | None  # share of bootstrap samples in which the two are adjacent,
-    direction_support: float | None = None  # and in which the edge has this direction
-
-
-@dataclass(frozen=True)
-class GraphDrawing:
-    """Size, nodes and edges of a drawing."""
-
-    width: float
-    height: float
-    nodes: tuple[Node, ...]
-    edges: tuple[Edge, ...]
-
-    @property
-    def has_support(self) -> bool:
-        """Whether edges have their bootstrap support."""
-        return any(edge.support is not None for edge in self.edges)
-
-
 def draw_graph(
     result: FitResult,
     support: Mapping[tuple[str, str], float] | None = None,
     directions: Mapping[tuple[str, str], float] | None = None,
-) -> GraphDrawing:
-    """Return the drawing of a fit's graph; bootstrap shares as in `describe_findings`."""
+) -> dict[str, Any]:
+    """Return size, nodes and edges of the drawing of a fit's graph, for the template.
+
+    Bootstrap shares are as in `describe_findings`. Centres and paths have y growing downwards;
+    labels are names shortened to the boxes; strengths are absolute correlations in the fitted law.
+    """
     graph, layout, law = result.graph, graph_layout(result.graph), network_law(result)
     # Files of earlier versions do not state the effective sample size.
     n_rows = result.n_samples if np.isnan(result.n_counted) else result.n_counted
@@ -312,31 +259,44 @@ def draw_graph(
         share = None if support is None else support.get(names, support.get(names[::-1], 0.0))
         steps = curve([(x + left, layout.height - y + top) for x, y in points])
         path = " ".join(k + " ".join(f"{x:.1f},{y:.1f}" for x, y in part) for k, part in steps)
-        strength = strengths[(graph.names[min(i, j)], graph.names[max(i, j)])]
-        ways = not a[target, source], path, strength, share, (directions or {}).get(names)
-        edges.append(Edge(source, target, *ways))
+        edge: dict[str, Any] = {"source": source, "target": target, "path": path}
+        edge |= {"directed": not a[target, source], "support": share}
+        edge["strength"] = strengths[(graph.names[min(i, j)], graph.names[max(i, j)])]
+        edges.append(edge | {"direction_support": (directions or {}).get(names)})
     nodes = []
     for k, name in enumerate(graph.names):
         (x, y), size = layout.centres[k].tolist(), layout.sizes[k].tolist()
-        levels = tuple(range(result.terms.levels[k]))
-        table = _conditional_table(law, k, graph.names, inference, n_rows)
-        undecided = tuple(graph.names[c] for c in np.flatnonzero((a[k] == 1) & (a[:, k] == 1)))
-        place = x + left, layout.height - y + top, size[0], size[1]
-        nodes.append(Node(name, display_name(name), *place, levels, table, undecided))
-    return GraphDrawing(width, height, tuple(nodes), tuple(edges))
+        node: dict[str, Any] = {"name": name, "label": display_name(name)}
+        node |= {
+            "levels": range(result.terms.levels[k]),
+            "x": x + left,
+            "y": layout.height - y + top,
+        }
+        node |= {"width": size[0], "height": size[1]}
+        node["rows"] = _conditional_table(law, k, graph.names, inference, n_rows)
+        # Neighbours joined by an undirected edge.
+        node["undecided"] = [graph.names[c] for c in np.flatnonzero((a[k] == 1) & (a[:, k] == 1))]
+        nodes.append(node)
+    has_support = bool(edges) and support is not None
+    drawn = {"nodes": nodes, "edges": edges, "has_support": has_support}
+    return {"width": width, "height": height, **drawn}
 
 
 def _conditional_table(
     law: NetworkLaw, latent: int, names: tuple[str, ...], inference: ConditionedLaw, n_rows: float
-) -> tuple[TableRow, ...]:
-    """Return P(latent | parents), one row per configuration of parents; empty if too many."""
+) -> list[dict[str, Any]]:
+    """Return P(latent | parents), one row per configuration of parents; empty if too many.
+
+    Rows are sparse if few rows of the data are expected there.
+    """
     table, parents = law.tables[latent], law.parents[latent]
     if table[..., 0].size > _MAX_CONFIGURATIONS:
-        return ()
+        return []
     shares = inference.marginal(parents) if parents else np.array(1.0)
     rows = []
     for levels in np.ndindex(*table.shape[:-1]):
-        given = tuple((names[c], level) for c, level in zip(parents, levels, strict=True))
+        given = [(names[c], level) for c, level in zip(parents, levels, strict=True)]
         share, sparse = float(shares[levels]), bool(shares[levels] * n_rows < _FEW_ROWS)
-        rows.append(TableRow(given, share, sparse, tuple(table[levels].tolist())))
-    return tuple(rows)
+        row = {"given": given, "share": share, "sparse": sparse}
+        rows.append(row | {"probabilities": table[levels].tolist()})
+    return rows

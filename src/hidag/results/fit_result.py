@@ -27,7 +27,7 @@ from hidag.network_em.posterior import (
     row_log_densities,
     upper_level_probabilities,
 )
-from hidag.parallel import on_one_blas_thread
+from hidag.parallel import one_blas_thread
 from hidag.strategy.observed_likelihood.edge_tests import EdgeTest, KnowledgeCost
 from hidag.strategy.problem import StartRecord
 from hidag.structure.graphs import CPDAG
@@ -283,7 +283,7 @@ class FitResult:
         """Return the rows of a table with a column for each response, shape (N, R)."""
         return self.responses.expand(self.rows(X))
 
-    @on_one_blas_thread
+    @one_blas_thread()
     def _above_zero(self, X: Any) -> Array:
         """Return the probability of each level above 0, shape (N, F), latent by latent."""
         rows = self._expanded(X)
@@ -297,12 +297,12 @@ class FitResult:
         """Return probabilities of the latents' levels given rows of ``X``: K arrays (N, M_k)."""
         return level_probabilities(self._above_zero(X), self.terms)
 
-    @on_one_blas_thread
+    @one_blas_thread()
     def classify(self, X: Any) -> NDArray[np.int64]:
         """Return the most probable joint latent state of each row of ``X``, shape (N, K)."""
         return posterior_modes(self.parameters, self.law, self._expanded(X), seed=self.seed)
 
-    @on_one_blas_thread
+    @one_blas_thread()
     def row_log_likelihood(self, X: Any) -> Array:
         """Return the log density of each row of ``X``, shape (N,)."""
         return row_log_densities(self.parameters, self.law, self._expanded(X))

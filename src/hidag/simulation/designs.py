@@ -327,8 +327,7 @@ def design_law(model: str, *, design: Design = "text", rng: Seed = None) -> Netw
     if design == "research-code":
         kinds = {"Chain": _chain_tables, "Tree": _tree_tables}
         parents, draw = RESEARCH_CODE_GRAPHS[model], kinds.get(model.split("-")[0], _model_tables)
-    tables = tuple(draw(parents, generator))
-    return NetworkLaw(StateSpace.binary(len(parents)), parents, tables)
+    return NetworkLaw(StateSpace.binary(len(parents)), parents, tuple(draw(parents, generator)))
 
 
 def make_truth(

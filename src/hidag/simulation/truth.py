@@ -264,18 +264,11 @@ def _check_means(
 
 @dataclass(frozen=True)
 class Simulation:
-    """Data drawn from a truth.
+    """Data drawn from a truth."""
 
-    Attributes
-    ----------
-    X : ndarray, shape (N, J), items, NaN where a cell is missing
-    states : ndarray of int, shape (N, K), levels of the latents
-    truth : Truth
-    """
-
-    X: Floats
-    states: NDArray[np.uint8]
-    truth: Truth
+    X: Floats  # (N, J), items, NaN where a cell is missing
+    states: NDArray[np.uint8]  # (N, K), levels of the latents
+    truth: Truth  # that they were drawn from
 
 
 def simulate(truth: Truth, n_samples: int, *, rng: Seed = None, missing: float = 0.0) -> Simulation:
@@ -308,8 +301,7 @@ def simulate(truth: Truth, n_samples: int, *, rng: Seed = None, missing: float =
     items = truth.items
     for j, name in enumerate(truth.families):
         family = family_named(name)
-        auxiliary = items.auxiliary(family, np.array([j]))[0]
-        X[:, j] = family.sample(eta[:, j], auxiliary, generator)
+        X[:, j] = family.sample(eta[:, j], items.auxiliary(family, np.array([j]))[0], generator)
     # The mask is drawn last, so that it changes no other draw.
     if missing > 0.0:
         X[generator.random(X.shape) < missing] = np.nan

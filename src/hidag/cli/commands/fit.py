@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+import hidag
 from hidag.cli import options as opt
 from hidag.cli.console import collected_warnings, progress_bar, say, show_warning
 from hidag.cli.folders import FIT_FILES, FIT_SIGN, Writer, check_folder, fill_folder
@@ -20,9 +21,6 @@ from hidag.exceptions import FileError, HidagWarning, SettingError
 
 if TYPE_CHECKING:
     from hidag.cli.data_source import Source
-    from hidag.estimator import DCRL
-    from hidag.results import FitResult
-    from hidag.structure.knowledge import Knowledge
 
 app = typer.Typer()
 
@@ -161,7 +159,6 @@ def fit(
     from hidag.cli.data_source import ReadOptions, read_source, store_options, warn_of_ids
     from hidag.cli.output_files import fit_files
     from hidag.cli.result_text import say_data, say_result
-    from hidag.estimator import DCRL
     from hidag.reporting import assemble_report, list_concerns
 
     n_latents, level_numbers = opt.parse_latents(latents), opt.parse_levels(levels)
@@ -182,7 +179,7 @@ def fit(
         warn_of_ids(source.ids, id_column)
     names = () if source.q is None else source.q.column_names
     edges = require or (), forbid or (), tiers, hierarchy or ()
-    model = DCRL(
+    model = hidag.DCRL(
         n_latents,
         levels=level_numbers,
         effects=opt.parse_effects(effects),
@@ -257,14 +254,12 @@ def read_knowledge(
     tiers: str | None,
     hierarchy: Sequence[str],
     names: Collection[str] = (),
-) -> Knowledge | None:
+) -> hidag.Knowledge | None:
     """Return the prior knowledge of options and a JSON file; None if there is none.
 
     ``names`` are those of the latents that a Q-matrix gives; they may contain commas.
     """
-    from hidag.structure.knowledge import Knowledge
-
-    stored = Knowledge() if file is None else Knowledge.from_dict(_read_json(file))
+    stored = hidag.Knowledge() if file is None else hidag.Knowledge.from_dict(_read_json(file))
     option_tiers = [
         tuple(name for name in opt.split_known(tier, lambda part: part in names) if name)
         for tier in (tiers or "").split(";")
@@ -273,7 +268,7 @@ def read_knowledge(
     if option_tiers and stored.tiers:
         template = "tiers are given both in {file} and in --tiers"
         raise SettingError("repeated-tiers", template, file=file)
-    knowledge = Knowledge(
+    knowledge = hidag.Knowledge(
         (*stored.required, *opt.parse_arrows(required, "--require", names)),
         (*stored.forbidden, *opt.parse_arrows(forbidden, "--forbid", names)),
         tuple(option_tiers) or stored.tiers,
@@ -296,7 +291,9 @@ def _read_json(path: Path) -> Any:
         raise FileError("cannot-read-knowledge", template, path=path, reason=reason) from error
 
 
-def fit_source(source: Source, model: DCRL) -> tuple[FitResult, Any, list[HidagWarning]]:
+def fit_source(
+    source: Source, model: hidag.DCRL
+) -> tuple[hidag.FitResult, Any, list[HidagWarning]]:
     """Return the fit of a source, its values, shape (N, J), and the warnings of the fit."""
     from hidag.cli.data_source import boolean_columns
     from hidag.data.item_types import GIVEN_FAMILY
@@ -324,20 +321,16 @@ def typed_command() -> str:
     return join_command(["hidag", *words])
 
 
-def _write_files(out: Path, result: FitResult, files: Mapping[str, Writer]) -> None:
+def _write_files(out: Path, result: hidag.FitResult, files: Mapping[str, Writer]) -> None:
     """Write all files of a fit, and remove those of an earlier fit that no longer apply."""
-    from hidag.cli.output_files import (
-        goodness_files,
-        is_another_fit,
-        remove_bootstrap,
-        remove_files,
-    )
+    from hidag.cli import output_files
 
-    overwrites, another = (out / FIT_SIGN).exists(), is_another_fit(out, result)
+    overwrites, another = (out / FIT_SIGN).exists(), output_files.is_another_fit(out, result)
     fill_folder(out, files, FIT_FILES)
     say(f"\nwrote {len(files)} files into {out}: {', '.join(files)}")
-    if removed := remove_bootstrap(out, refits=another):
+    if removed := output_files.remove_bootstrap(out, refits=another):
         say(f"removed the bootstrap of the previous fit: {', '.join(removed)}")
     # Without a fit in the folder, they belong to a fit that is stored elsewhere.
-    if removed := remove_files(out, goodness_files(out)) if overwrites and another else []:
+    names = output_files.goodness_files(out) if overwrites and another else []
+    if removed := output_files.remove_files(out, names):
         say(f"removed the fit statistics of the previous fit: {', '.join(removed)}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+import hidag
 from hidag.cli import options as opt
 from hidag.cli.console import collected_warnings, progress_bar, say, say_columns, show_warning
 from hidag.cli.folders import Writer, check_folder, fill_folder
@@ -19,7 +20,7 @@ from hidag.exceptions import FileError
 from hidag.formatting import plural
 
 if TYPE_CHECKING:
-    from hidag.model_selection.selection import Selection
+    from hidag.model_selection import Selection
 
 app = typer.Typer()
 
@@ -87,7 +88,6 @@ def select(
 ) -> None:
     """Compare numbers of latents by several criteria and recommend one."""
     from hidag.cli.data_source import ReadOptions, read_source
-    from hidag.model_selection.number_search import select as select_latents
 
     candidates, strengths = opt.parse_range(latents), opt.parse_strengths(penalty_strengths)
     reading = ReadOptions(id_column, weights, missing or (), drop or (), words or ())
@@ -98,7 +98,7 @@ def select(
         for note in source.notes:
             say(note)
     with collected_warnings():
-        selection = select_latents(
+        selection = hidag.select(
             source.table,
             candidates,
             family=source.family,
@@ -189,7 +189,6 @@ def check(
 ) -> None:
     """Check whether a Q-matrix identifies the model, and which items to add if not."""
     from hidag.data.readers import check_file_exists, find_part, read_q
-    from hidag.identifiability.certificate import check_identifiability
 
     level_numbers = opt.parse_levels(levels)
     file = find_part(q, "q") if q.is_dir() else check_file_exists(q)
@@ -197,7 +196,7 @@ def check(
         template, advice = "the folder {folder} holds no q.csv", "name the file with the Q-matrix"
         raise FileError("no-q-matrix", template, advice=advice, folder=q)
     matrix = read_q(file)
-    certificate = check_identifiability(
+    certificate = hidag.check_identifiability(
         matrix, effects=effects, levels=level_numbers, families=_read_families(families, matrix)
     )
     say(json.dumps(certificate.to_dict(), indent=1) if json_ else certificate.summary())
@@ -254,8 +253,6 @@ def validate_q(
     """Test which entries of a provisional Q-matrix the data would add or drop."""
     from hidag.cli.data_source import ReadOptions, read_source
     from hidag.cli.output_files import check_file, present_table
-    from hidag.diagnostics.q_validation import validate_q as validate
-    from hidag.estimator import DCRL
 
     check_file(out, [table, q, types])
     level_numbers = opt.parse_levels(levels)
@@ -268,7 +265,7 @@ def validate_q(
         for note in source.notes:
             say(note)
     with collected_warnings() as issued, progress_bar() as observer:
-        model = DCRL(
+        model = hidag.DCRL(
             source.q.num_columns - 1,
             levels=level_numbers,
             effects=opt.parse_effects(effects),
@@ -278,9 +275,11 @@ def validate_q(
         )
         free = None
         if estimate:
-            fitted = DCRL(**model.get_params()).fit(source.table, sample_weight=source.weights)
+            fitted = hidag.DCRL(**model.get_params()).fit(
+                source.table, sample_weight=source.weights
+            )
             free = fitted.result_
-        found = validate(
+        found = hidag.validate_q(
             model,
             source.table,
             source.q,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+import hidag
 from hidag.cli import options as opt
 from hidag.cli.console import collected_warnings, counting_bar, say, say_columns, show_warning
 from hidag.cli.folders import BOOTSTRAP_FILES, RESAMPLES, Writer, check_folder, fill_folder
@@ -15,10 +16,6 @@ from hidag.cli.messages import message_style, render
 from hidag.cli.options import option
 from hidag.exceptions import HidagError, SettingError
 from hidag.formatting import plural
-
-if TYPE_CHECKING:
-    from hidag.inference.bootstrap_result import BootstrapResult
-    from hidag.results import FitResult
 
 app = typer.Typer()
 
@@ -119,7 +116,6 @@ def errors(
     """Print standard errors and intervals of a fit, conditional on Q and the graph."""
     from hidag.cli.data_source import read_items, read_weights
     from hidag.cli.output_files import check_file, load_result, present_table, save_table
-    from hidag.inference.standard_errors import standard_errors
 
     check_file(out, [result, table])
     check_file(patterns, [result, table])
@@ -131,7 +127,7 @@ def errors(
     counts = read_weights(others, weights, rows)
     # Survey weights are no counts of rows: their standard errors are robust ones.
     kind = kind or ("louis" if counts is None else "sandwich")
-    found = standard_errors(fitted, rows, sample_weight=counts, kind=kind, level=level)
+    found = hidag.standard_errors(fitted, rows, sample_weight=counts, kind=kind, level=level)
     present_table(found.table, out, found.to_rows() if json_ else found.summary())
     if patterns is not None:
         save_table(patterns, found.patterns)
@@ -156,8 +152,6 @@ def goodness(
     """Print fit statistics: criteria, M2, item pairs, items, predictive checks, persons."""
     from hidag.cli.data_source import files_read, read_weights
     from hidag.cli.output_files import GOODNESS_FILES, csv_writer, load_result, say_json
-    from hidag.diagnostics.goodness_of_fit import fit_statistics
-    from hidag.diagnostics.person_fit_statistics import person_fit
 
     if out is not None:
         inputs = [*files_read(result), *files_read(table)]
@@ -165,8 +159,10 @@ def goodness(
     fitted = load_result(result)
     rows, row_ids, others = _read_rows(fitted, table, ids, missing, weights)
     counts = read_weights(others, weights, rows)
-    found = fit_statistics(fitted, rows, sample_weight=counts, n_tables=tables, random_state=seed)
-    persons = person_fit(fitted, rows, ids=row_ids, random_state=seed)
+    found = hidag.fit_statistics(
+        fitted, rows, sample_weight=counts, n_tables=tables, random_state=seed
+    )
+    persons = hidag.person_fit(fitted, rows, ids=row_ids, random_state=seed)
     if json_:
         say_json({**found.to_dict(style=message_style()), "persons": persons.to_rows()})
     else:
@@ -194,18 +190,17 @@ def classify(
 ) -> None:
     """Classify each row, with the accuracy and consistency of the classification."""
     from hidag.cli.output_files import check_file, load_result, present_table
-    from hidag.diagnostics.classification import classify as assign
 
     check_file(out, [result, table])
     fitted = load_result(result)
-    rows, row_ids, _ = _read_rows(fitted, table, ids, missing)
-    found = assign(fitted, rows, ids=row_ids)
+    rows, row_ids, _ = _read_rows(fitted, table, ids, missing, None)
+    found = hidag.classify(fitted, rows, ids=row_ids)
     text = found.summary(style=message_style())
     present_table(found.to_table(), out, found.to_rows() if json_ else text)
 
 
 def _read_rows(
-    fitted: FitResult, table: Path, ids: opt.Name, missing: opt.Texts, weights: opt.Name = None
+    fitted: hidag.FitResult, table: Path, ids: opt.Name, missing: opt.Texts, weights: opt.Name
 ) -> tuple[Any, list[Any] | None, dict[str, list[Any]]]:
     """Return the items of a fit in a table, row identifiers if there are any, other columns."""
     from hidag.cli.data_source import find_id_column, read_items, warn_of_ids
@@ -244,7 +239,6 @@ def bootstrap(
     """Refit bootstrap samples: support of edges and of Q, and intervals of all parameters."""
     from hidag.cli.data_source import files_read, read_items, read_weights
     from hidag.cli.output_files import load_result
-    from hidag.inference.bootstrap import bootstrap as resample
     from hidag.reporting import add_bootstrap, load_content, render_report, save_content
     from hidag.reporting.html_page import write_page
 
@@ -253,7 +247,7 @@ def bootstrap(
     rows, others = read_items(fitted, table, [weights], missing)
     check_folder(folder, BOOTSTRAP_FILES, files_read(table), sign=BOOTSTRAP_FILES[-1])
     with collected_warnings(), counting_bar() as draw:
-        found = resample(
+        found = hidag.bootstrap(
             fitted,
             rows,
             n_resamples=resamples,
@@ -279,7 +273,7 @@ def bootstrap(
         say(f"replaced the results of an earlier bootstrap of {plural(previous, 'refit')}{also}")
 
 
-def _bootstrap_files(fitted: FitResult, found: BootstrapResult) -> dict[str, Writer]:
+def _bootstrap_files(fitted: hidag.FitResult, found: hidag.BootstrapResult) -> dict[str, Writer]:
     """Return a writer for each file of a bootstrap, without intervals if there are few refits."""
     from hidag.cli.output_files import write_dicts
     from hidag.inference.intervals import MIN_REPLICATES
@@ -296,9 +290,7 @@ def _bootstrap_files(fitted: FitResult, found: BootstrapResult) -> dict[str, Wri
 
 def _count_refits(folder: Path) -> int | None:
     """Return the number of refits of an earlier bootstrap in a folder; None if there is none."""
-    from hidag.inference.bootstrap_result import BootstrapResult
-
     try:
-        return BootstrapResult.load(folder / BOOTSTRAP_FILES[-1]).n_refits
+        return hidag.BootstrapResult.load(folder / BOOTSTRAP_FILES[-1]).n_refits
     except (HidagError, OSError):
         return None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+import hidag
 from hidag.cli.commands.fit import fit_source, typed_command
 from hidag.cli.console import say, say_columns, show_warning
 from hidag.cli.folders import FIT_FILES, FIT_SIGN, Writer, check_folder, fill_folder
@@ -22,10 +23,9 @@ from hidag.formatting import plural
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from hidag import CPDAG, FitResult
     from hidag.metrics.evaluation import Evaluation
-    from hidag.results import FitResult
-    from hidag.simulation.truth import Simulation, Truth
-    from hidag.structure.graphs import CPDAG
+    from hidag.simulation import Simulation, Truth
 
 app = typer.Typer()
 
@@ -77,16 +77,14 @@ def simulate(
     import numpy as np
 
     from hidag.reporting import format_edges
-    from hidag.simulation.designs import design as make_design
-    from hidag.simulation.truth import simulate as draw
 
     level_numbers = parse_levels(levels)
     check_folder(out, SIMULATION_FILES, sign=SIMULATION_FILES[-1])
     # Separate seeds: a larger sample comes from the same model.
     truth_seed, row_seed = np.random.SeedSequence(seed).spawn(2)
     version: Any = design
-    truth = make_design(model, q, family, design=version, levels=level_numbers, rng=truth_seed)
-    files = simulation_files(draw(truth, rows, rng=row_seed, missing=missing))
+    truth = hidag.design(model, q, family, design=version, levels=level_numbers, rng=truth_seed)
+    files = simulation_files(hidag.simulate(truth, rows, rng=row_seed, missing=missing))
     fill_folder(out, files, SIMULATION_FILES)
     numbers = truth.law.space.levels
     shown = str(numbers[0]) if len(set(numbers)) == 1 else ",".join(map(str, numbers))
@@ -125,11 +123,10 @@ def evaluate(
 ) -> None:
     """Compare a saved fit with the true model."""
     from hidag.cli.output_files import load_result, say_json
-    from hidag.metrics.evaluation import evaluate as compare
     from hidag.simulation.truth import read_truth
 
     true = read_truth(truth)
-    evaluation = compare(_order_items(load_result(result), true), true)
+    evaluation = hidag.evaluate(_order_items(load_result(result), true), true)
     if json_:
         say_json(evaluation.to_dict())
     else:
@@ -186,10 +183,7 @@ def run_assessment(out: Path, seed: int) -> None:
     from hidag.cli.data_source import read_source
     from hidag.cli.output_files import fit_files
     from hidag.cli.result_text import say_types
-    from hidag.estimator import DCRL
-    from hidag.metrics.evaluation import evaluate
     from hidag.reporting import assemble_report, list_concerns
-    from hidag.simulation.truth import simulate
 
     start = time.monotonic()
     data_folder, times = out / "data", "seconds_*=lognormal"
@@ -197,7 +191,7 @@ def run_assessment(out: Path, seed: int) -> None:
     check_folder(out, (*FIT_FILES, *COMPARISONS), sign=FIT_SIGN)
     row_seed, fit_seed = np.random.SeedSequence(seed).generate_state(2)
     truth = assessment()
-    files = simulation_files(simulate(truth, N_ROWS, rng=int(row_seed), missing=MISSING))
+    files = simulation_files(hidag.simulate(truth, N_ROWS, rng=int(row_seed), missing=MISSING))
     # As a user's table, it comes without types; only times are declared below.
     del files["types.csv"]
     fill_folder(data_folder, files, SIMULATION_FILES)
@@ -205,14 +199,16 @@ def run_assessment(out: Path, seed: int) -> None:
     say(f"  hidag fit {data_folder} --latents {truth.n_latents} --family '{times}'\n")
 
     source = read_source(data_folder, family=[times])
-    model = DCRL(truth.n_latents, family=source.family, n_starts=5, random_state=int(fit_seed))
+    model = hidag.DCRL(
+        truth.n_latents, family=source.family, n_starts=5, random_state=int(fit_seed)
+    )
     result, values, issued = fit_source(source, model)
     for concern in list_concerns(result, issued):
         show_warning(concern)
     say_types(result)
 
     # The truth is not used before this line.
-    evaluation = evaluate(result, truth)
+    evaluation = hidag.evaluate(result, truth)
     graph = result.graph.permute(evaluation.permutation).rename(truth.latent_names)
     _say_comparison(result, truth, evaluation, graph)
     title = "A small assessment"

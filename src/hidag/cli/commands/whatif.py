@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+import hidag
 from hidag.cli.console import collected_warnings, say, say_columns, show_warning
 from hidag.cli.messages import render
 from hidag.cli.options import FitFile, Json, NumbersFile, option, parse_pairs
@@ -16,8 +17,8 @@ from hidag.exceptions import Advice, SettingError, invalid_setting
 from hidag.formatting import format_number, format_range, format_row
 
 if TYPE_CHECKING:
-    from hidag.causal.interventions import WhatIfResult
-    from hidag.results import FitResult
+    from hidag import FitResult
+    from hidag.causal import WhatIfResult
 
 app = typer.Typer()
 
@@ -73,16 +74,20 @@ def whatif(
 
 
 def _run_question(
-    fitted: FitResult, do: Sequence[str], given: Sequence[str], out: Path | None, *, as_json: bool
+    fitted: FitResult,
+    do: Sequence[str],
+    given: Sequence[str],
+    out: Path | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Print the distribution of all latents and items after an intervention or a condition."""
-    from hidag.causal.interventions import what_if
     from hidag.causal.probability_queries import outcome_standard_deviations
     from hidag.cli.output_files import say_json
 
     names = {*fitted.latent_names, *fitted.item_names}
     typed = parse_pairs(given, "--given", names)
-    answer = what_if(fitted, parse_pairs(do, "--do", names), _as_numbers(typed, fitted))
+    answer = hidag.what_if(fitted, parse_pairs(do, "--do", names), _as_numbers(typed, fitted))
     rows = answer.rows()
     _write(out, ["kind", "name", "what", "before", "low", "high"], rows)
     if as_json:
@@ -149,7 +154,6 @@ def _warn_of_far(answer: WhatIfResult, fitted: FitResult, spreads: _Spreads) -> 
     """Return warnings about conditions on items far outside of their distribution."""
     import numpy as np
 
-    from hidag.causal.interventions import what_if
     from hidag.causal.probability_queries import MEAN, standardise_change
     from hidag.measurement.families import item_type
 
@@ -157,7 +161,9 @@ def _warn_of_far(answer: WhatIfResult, fitted: FitResult, spreads: _Spreads) -> 
     given = {name: float(value) for name, value in answer.given.items() if name in family}
     if not given:
         return []
-    expected = {row["name"]: row["before"] for row in what_if(fitted).rows() if row["what"] == MEAN}
+    expected = {
+        row["name"]: row["before"] for row in hidag.what_if(fitted).rows() if row["what"] == MEAN
+    }
     out = []
     for name, value in given.items():
         spread = spreads.get((name, MEAN), 0.0)
@@ -222,7 +228,6 @@ def _say_table(
 
 def _run_effects(fitted: FitResult, draws: int, out: Path | None, *, as_json: bool) -> None:
     """Print all average effects, with intervals if the information matrix can be computed."""
-    from hidag.causal.causal_effects import average_effects
     from hidag.causal.probability_queries import effect_sizes
     from hidag.cli.output_files import say_json
     from hidag.inference.asymptotic_draws import try_draw_asymptotic
@@ -230,7 +235,7 @@ def _run_effects(fitted: FitResult, draws: int, out: Path | None, *, as_json: bo
     advice = Advice("bootstrap-intervals", "hidag bootstrap computes bootstrap intervals")
     drawn = try_draw_asymptotic(fitted, draws, advice=advice) if draws else (None, None)
     replicates, obstacle = drawn
-    found = average_effects(fitted, replicates=replicates, fix_graph=True)
+    found = hidag.average_effects(fitted, replicates=replicates, fix_graph=True)
     rows, has_intervals = found.rows(), found.lower is not None
     names = ["cause", "effect", "kind", "low", "high"]
     _write(out, [*names, *(["lower", "upper"] if has_intervals else [])], rows)

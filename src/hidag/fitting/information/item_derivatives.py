@@ -129,6 +129,13 @@ def add_column_axis(family: Family, table: Array) -> Array:
     return np.asarray(table[None] if family.n_columns == 1 else table)
 
 
+def log_density(family: Family, own: Array, x: Array, eta: Array) -> Array:
+    """Return log densities of answers (n,) at predictors (n,); of times, of their logarithm."""
+    theta, partition = _natural(family, eta, own)
+    linear = (add_column_axis(family, family.to_working(x)) * theta).sum(axis=0)
+    return np.asarray(linear - partition + family.working_base(x, own))
+
+
 def _natural(family: Family, eta: Array, own: Array) -> tuple[Array, Array]:
     theta, partition = family.natural(eta, broadcast_auxiliary(family, own))
     return add_column_axis(family, theta), np.asarray(partition)
