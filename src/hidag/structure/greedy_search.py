@@ -161,11 +161,12 @@ class ClassSearch:
         visited = {state.graph.tobytes()}
         refused_pairs = np.zeros((0, 2), dtype=np.int64)
         refused_sets = np.zeros((0, cache.n_words), dtype=np.uint64)
-        rules = self.ranks, self.mix, self.constraints, allowed, *excluded, self.max_parents
-        out = self._chosen, self._out
+        ties, out = (self.ranks, self.mix), (self._chosen, self._out)
+        rules = ties, self.constraints, allowed, excluded, self.max_parents, self.threshold
         while True:
-            scores = self.threshold, cache.table, refused_pairs, refused_sets
-            answer = graph_operators.propose(state.graph, state.gain_arrays, *rules, *scores, *out)
+            # The arrays of the table are replaced when it grows.
+            rest = cache.table, (refused_pairs, refused_sets), out
+            answer = graph_operators.propose(state.graph, state.gain_arrays, *rules, *rest)
             if answer == graph_operators.NOTHING:
                 return
             if answer == graph_operators.ASKS:

@@ -115,7 +115,7 @@ class CountScore(CountBasedScore):
         rows = self._levels, self._states, self._weights, self._offset
         planes = self._planes, self._max_plane_cells
         scale = self.equivalent_sample_size, self._total, self._unit, self._resolution
-        return np.asarray(local_scores.score_many(kind, nodes, parents, *rows, *planes, *scale))
+        return np.asarray(local_scores.score_many(kind, nodes, parents, rows, planes, scale))
 
     def local(self, node: int, parents: tuple[int, ...]) -> float:
         """Return the score of variable ``node`` with these parents."""
