@@ -96,11 +96,7 @@ def _close(graph, active, with_rule_four):
 
 @njit(cache=True)
 def _find_below(graph):
-    """Write the set BELOW of each variable.
-
-    Variables of a chain component reach the same ones, and the arrows between components are
-    acyclic: one pass from the last component to the first is enough.
-    """
+    """Write the set BELOW of each variable in one pass over the chain components from the last."""
     n, n_words = graph.shape[1], graph.shape[2]
     component = np.full(n, -1, dtype=np.int64)
     stack = np.empty(n, dtype=np.int64)
@@ -199,10 +195,9 @@ def complete(parents, graph):
 
 @njit(cache=True)
 def direct_by_rules(graph, rules):
-    """Orient by the constraints, apply Meek's rules, and return whether no constraint is violated.
+    """Orient by the constraints and Meek's rules; return whether no constraint is violated.
 
-    In a closed graph both orientations of an undirected edge have member DAGs, so that orienting
-    edge by edge fails only if no member satisfies all constraints.
+    In a closed graph this fails edge by edge only if no member satisfies all constraints.
     """
     n = graph.shape[1]
     active = np.zeros(n, dtype=np.uint8)
@@ -224,11 +219,7 @@ def direct_by_rules(graph, rules):
 
 @njit(cache=True)
 def _member(graph, first, n_first, parents):
-    """Write the parents of the member DAG in which the variables ``first`` come first.
-
-    Maximum cardinality search directs the undirected part without new v-structures: the next
-    variable is always one with the most neighbours already placed.
-    """
+    """Write the parents of the member DAG, by maximum cardinality search from ``first`` on."""
     neighbours = graph[NEIGHBOURS]
     n = neighbours.shape[0]
     placed = np.zeros(n, dtype=np.uint8)
