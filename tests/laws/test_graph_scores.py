@@ -145,8 +145,9 @@ def test_compiled_body_equals_plain_body() -> None:
         local_scores.BDEU,
         np.array([0, 1, 2]),
         np.array([[6], [1], [0]], dtype=np.uint64),
-        *(score._levels, score._states, score._weights, score._offset, score._planes),
-        *(score._max_plane_cells, 1.0, score._total, score._unit, score._resolution),
+        (score._levels, score._states, score._weights, score._offset),
+        (score._planes, score._max_plane_cells),
+        (1.0, score._total, score._unit, score._resolution),
     )
     compiled = local_scores.score_many(*arguments)
     with np.errstate(over="ignore"):

@@ -40,10 +40,9 @@ def _moments(x: Array, n_observed: Array, weights: Array | None) -> tuple[Array,
 
 
 def unexplained_shares(x: Array, weights: Array | None) -> Array:
-    """Return the share of each column's variance that the other columns do not explain, (D,).
+    """Return the share of each column's variance that the others do not explain, (D,).
 
-    An upper bound of the noise share; missing cells raise it. With too few rows for the regressions
-    all shares are 1. Columns ``x`` (N, D) are centred, with zeros in missing cells.
+    An upper bound of the noise share. Columns ``x`` (N, D) are centred, with 0 in missing cells.
     """
     n_rows = float(len(x) if weights is None else weights.sum())
     residual_df = n_rows - x.shape[1]
@@ -168,8 +167,7 @@ class WorkingData:
     def noise_shares(self) -> Array:
         """Noise variance of each item in squares of its coefficient scale, at most 1, shape (J,).
 
-        From means for counts, from regressions on the other items for items with a size, 1 where it
-        cannot be determined; lower if an estimate indicates less.
+        From means or regressions, 1 where unknown; lower if an estimate indicates less.
         """
         families = [family_named(name) for name in self.families]
         normal = np.flatnonzero([family.is_location_scale for family in families])
@@ -223,10 +221,9 @@ class WorkingData:
         units: tuple[Array, Array] | None = None,
         weights: Array | None = None,
     ) -> WorkingData:
-        """Return the design data of a table (N, J) with NaN in missing cells.
+        """Return the design data of a table (N, J), NaN in missing cells, with row weights (N,).
 
-        ``units`` gives the shift and scale of standardised items; None computes them from the
-        table. ``weights``, shape (N,), are row weights.
+        ``units`` gives shift and scale of standardised items; None computes them from the table.
         """
         seen = ~np.isnan(values)
         counted = None if weights is None else weights[:, None] * seen
@@ -284,8 +281,7 @@ class WorkingData:
     def first_rows(self, n_rows: int) -> WorkingData:
         """Return the data of a sample of rows, in the same units.
 
-        Rows are in canonical order, so that the first ones are a random sample. Weighted rows are
-        sampled systematically in proportion to their weights, as if they were repeated.
+        The first ones, as their order is canonical; weighted rows are sampled by their weights.
         """
         if n_rows >= self.n_counted:
             return self

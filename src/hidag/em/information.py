@@ -26,8 +26,7 @@ Indices = NDArray[np.intp]
 class DerivativeMeans:
     """Posterior means of derivatives (functions of the state) times terms.
 
-    A derivative that is linear in the terms (of a Gaussian item, or one with a single latent) needs
-    only means of products of two terms, which serve all such derivatives.
+    Those linear in the terms (Gaussian items, one latent) need means of products of two terms only.
     """
 
     # (S, Q): other derivatives times the design, and products of pairs of its columns
@@ -97,9 +96,8 @@ def observed_information(
 ) -> tuple[Array, Array]:
     """Return the observed-data score (J, P) and empirical information (J, P, P) of each item.
 
-    The score of coefficient a of item j in row i is ``E[phi_a(z) (x theta'(z) - A'(z)) | x_i]``,
-    summed over the item's columns. Statistics expected under the parameters give the score; the
-    information is N times an average over the first rows.
+    The score of a coefficient is the sum of ``E[phi_a(z) (x theta'(z) - A'(z)) | x_i]`` over rows
+    and columns; the information is N times an average over the first rows.
     """
     n_counted, n_items, columns = data.n_counted, data.n_items, data.columns
     derivatives = _state_derivatives(parameters, data, basis)
@@ -157,11 +155,9 @@ def score_tests(
 ) -> Array:
     """Return absolute score statistics of zero loadings ``tested`` (J, T), and 0 elsewhere.
 
-    Each is a test of one loading more, efficient with respect to the item's nonzero coefficients.
-    The scores are those of all rows; their variances are N times an average over the first rows.
-    Its square is twice the gain of the quadratic model by a step of limited length: without
-    the limit, combinations of levels in which an item is certain, so that scores hardly vary, would
-    be significant.
+    Each is efficient with respect to the item's nonzero coefficients; variances are N times an
+    average over the first rows. Steps have a limited length: without it, levels in which an item is
+    certain, so that scores hardly vary, would be significant.
     """
     z, design, columns = np.zeros(tested.shape), basis.design, data.columns
     items = np.flatnonzero(tested.any(axis=1))
@@ -220,10 +216,8 @@ def information_ratio(
 ) -> float:
     """Return the share of the latents' pairwise information that the items carry, from 0 to 1.
 
-    For two latents and a level of each, ``s = (1{z_a >= u} - p)(1{z_b >= v} - q)`` has the ratio
-    ``Var(E[s | x]) / Var(s)``. A pair of latents has the harmonic mean over its levels, because
-    noise is inversely proportional to the ratio. The result is the mean over pairs (1 for a single
-    latent), from the first rows of the data.
+    For a level of each of two latents, ``s = (1{z_a >= u} - p)(1{z_b >= v} - q)`` has the ratio
+    ``Var(E[s | x]) / Var(s)``: harmonic means over levels, as noise is its inverse, then the mean.
     """
     data = data.first_rows(CONFIG.information.n_rows_for_ratio)
     main = Terms.main(law.space.levels)
@@ -279,11 +273,10 @@ def mean_of_pairs(shares: Array, pairs: NDArray[np.integer]) -> float:
 
 
 def effective_sample_ratio(ratio: float, n_steps: int) -> float:
-    """Return the effective number of rows per row for expected counts that a graph is learned from.
+    """Return the effective rows per row for expected counts that a graph is learned from.
 
-    At convergence the items carry a share ``ratio``. After ``n_steps`` unconstrained EM steps,
-    counts contain a share ``a = 1 - (1 - ratio)^n_steps`` of a dependence absent before; dividing
-    by ``a^2`` gives an edge the weight of the observed-data score test.
+    After ``n_steps`` EM steps the counts contain a share ``a = 1 - (1 - ratio)^n_steps`` of a new
+    dependence; dividing by ``a^2`` gives an edge the weight of the observed-data score test.
     """
     contained = 1.0 - (1.0 - min(max(ratio, CONFIG.information.min_ratio), 1.0)) ** n_steps
     return float(min(ratio / contained**2, CONFIG.information.max_effective_ratio))
@@ -297,9 +290,8 @@ def log_evidence(
 ) -> float:
     """Return the log evidence of the loadings and their support, relative to the likelihood.
 
-    A Laplace approximation at a maximum of the likelihood, with an empirical Bayes prior; with
-    observed information (J, 1 + T, 1 + T), typical coefficients (J,), and the loadings (J, T) that
-    the data select.
+    A Laplace approximation with an empirical Bayes prior, observed information (J, 1 + T, 1 + T),
+    typical coefficients ``scales`` (J,) and the loadings ``optional`` (J, T) that data select.
     """
     loadings = parameters.loadings / scales[:, None]
     sign = np.where(loadings.sum(axis=0) < 0, -1.0, 1.0)

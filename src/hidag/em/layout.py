@@ -87,11 +87,7 @@ def _flatten(lists: Sequence[ArrayLike]) -> tuple[IntArray, IntArray]:
 
 @dataclass(frozen=True)
 class ItemLayout:
-    """Latents of each item, and the position of each item's table over its sub-states.
-
-    Kernels treat columns as items: an item with several columns has as many tables of the same
-    size, one after the other (D in all, J if every item has one).
-    """
+    """Latents of each item, and where each column's table over the item's sub-states is."""
 
     support: NDArray[np.bool_]  # (J, K)
     families: tuple[str, ...]  # length J

@@ -41,10 +41,9 @@ _ROUNDING = 1e-9
 def design_matrix(
     design: MeasurementDesign, row: Bools, states: NDArray[np.integer]
 ) -> tuple[Array, list[str]]:
-    """Return the features of an item with a row of Q (K,) in states (n, K), (n, P), and names.
+    """Return an item's features in states (n, K), (n, P), and their names, by its row of Q (K,).
 
-    The features are the constant, 1{Z_k >= u} for each latent of the item and each threshold
-    u = 1, ..., M_k - 1, and products of indicators of different latents up to the order of effects.
+    A constant, 1{Z_k >= u} for its latents, and products of these up to the order of effects.
     """
     terms = Terms(design.levels, interactions_within(row[None], design.levels, design.order))
     own = np.flatnonzero(terms.support(row[None])[0])
@@ -169,11 +168,7 @@ def zero_states(design: MeasurementDesign, probabilities: Array) -> list[str]:
 
 
 def zero_entries(design: MeasurementDesign, law: NetworkLaw) -> list[str]:
-    """Return the zero entries of conditional probability tables, such as "B = 1 with A = 0".
-
-    All joint states have positive probability if and only if there are none. The joint
-    probabilities themselves are no criterion: with many latents every state is rare.
-    """
+    """Return the zero entries of conditional tables, such as "B = 1 with A = 0"."""
     out = []
     for name, parents, table in zip(design.latent_names, law.parents, law.tables, strict=True):
         for where in np.argwhere(~(table > SMALLEST_PROBABILITY)).tolist():

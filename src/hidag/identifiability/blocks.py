@@ -69,11 +69,9 @@ def assign_items(loads: Bools, counts: Ints, demands: Ints) -> Ints:
 
 
 def deficient_latents(loads: Bools, assigned: Ints, short: Bools) -> Bools:
-    """Return the latents that an additional item would help, directly or by reassignment, (K,).
+    """Return the latents (K,) that one more item would help, directly or by reassignment.
 
-    If the flow is maximal, all items of these latents are assigned to them, and they are fewer than
-    these latents need: the set violates Hall's condition. ``short`` latents have fewer items than
-    they need.
+    If the flow is maximal, they violate Hall's condition. ``short`` ones lack items themselves.
     """
     reached = short
     while True:
@@ -143,11 +141,7 @@ class IntegerProgram:
         self._minimised = variables
 
     def solve(self, max_nodes: int) -> tuple[NDArray[np.float64] | None, bool]:
-        """Return a solution (None if none was found), and whether it is known to be optimal.
-
-        A solution that may not be optimal still satisfies all constraints. The limit is a number of
-        nodes, not seconds, so that the result is the same on every machine.
-        """
+        """Return a feasible solution or None, and whether it is known to be optimal."""
         n = len(self._upper)
         cost = np.zeros(n)
         cost[np.asarray(self._minimised, dtype=np.intp)] = 1.0
@@ -185,9 +179,7 @@ def containment_matrix(n_latents: int, pairs: Ints) -> Bools:
 def min_separating_items(n_latents: int, pairs: Ints) -> int:
     """Return a lower bound on the number of new items that remove these violations.
 
-    New items give each latent a code, the set of new items that load on it. Codes of latents with
-    equal columns must form an antichain, so Sperner's theorem bounds their number. Along a chain of
-    containments all codes must differ.
+    Codes (sets of new items) of equal columns form an antichain; along a chain all codes differ.
     """
     if not len(pairs):
         return 0
@@ -309,10 +301,9 @@ def _choose_items(q: Bools, demands: Ints) -> tuple[list[list[int]], list[int], 
 
 
 def _reserve_items(loads: Bools, counts: Ints, demands: Ints, largest: int) -> tuple[Ints, bool]:
-    """Return the number of items of each pattern to reserve for Q3, and if that is optimal.
+    """Return how many items of each pattern to reserve for Q3, and if that is optimal.
 
-    The flow of size ``largest`` into Q1 and Q2 remains possible. Only the reserved numbers need to
-    be integer variables: the rest is a flow, which is integer by itself.
+    The flow of size ``largest`` into Q1 and Q2 remains possible, and is integer by itself.
     """
     n_patterns, n_latents = loads.shape
     if int(counts.sum()) == largest:

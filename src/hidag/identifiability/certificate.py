@@ -12,17 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hidag.exceptions import DataError
 from hidag.formatting import join_names, plural, sentence_case
-from hidag.identifiability.assumptions import (
-    analytic_families,
-    disentanglement,
-    enough_response_patterns,
-    estimable_coefficients,
-    faithfulness,
-    item_tables,
-    mask_undetermined,
-    monotone_items,
-    positive_law,
-)
+from hidag.identifiability import assumptions, generic_conditions, strict_conditions
 from hidag.identifiability.blocks import Blocks, items_per_block
 from hidag.identifiability.design import (
     Finding,
@@ -31,21 +21,7 @@ from hidag.identifiability.design import (
     describe_additions,
     read_design,
 )
-from hidag.identifiability.generic_conditions import (
-    Additions,
-    block_condition,
-    every_latent_measured,
-    generic_theorem,
-    minimal_additions,
-    subset_condition,
-)
 from hidag.identifiability.information import full_rank
-from hidag.identifiability.strict_conditions import (
-    identity_blocks,
-    pure_items_condition,
-    states_separated,
-    strict_theorem,
-)
 from hidag.latent.laws import SaturatedLaw
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
@@ -217,13 +193,15 @@ def certify(
     random_state: int = 0,
 ) -> Certificate:
     """Return the certificate of a design, or of a fit; with the rank of the information if set."""
-    covered = every_latent_measured(design)
-    pure = _present(pure_items_condition(design))
-    strict_findings = [identity_blocks(design), states_separated(design, fitted)]
-    blocks, search = block_condition(design)
-    subset = subset_condition(design)
-    law, monotone = positive_law(design, fitted), monotone_items(design, fitted)
-    families = analytic_families(design, fitted)
+    covered = generic_conditions.every_latent_measured(design)
+    pure = _present(strict_conditions.pure_items_condition(design))
+    separated = strict_conditions.states_separated(design, fitted)
+    strict_findings = [strict_conditions.identity_blocks(design), separated]
+    blocks, search = generic_conditions.block_condition(design)
+    subset = generic_conditions.subset_condition(design)
+    law = assumptions.positive_law(design, fitted)
+    monotone = assumptions.monotone_items(design, fitted)
+    families = assumptions.analytic_families(design, fitted)
     # Assumptions count against a guarantee only if a fit contradicts them.
     necessary = [covered, *pure]
     refuted = [found for found in (law, monotone) if found.status == "fails"]
@@ -233,27 +211,29 @@ def certify(
     else:  # no theorem covers more levels
         strict = False if any(found.status == "fails" for found in necessary) else None
     generic = True if strict else _all_hold([*necessary, *required, *refuted])
-    new = Additions(design.q[:0], True)
+    new = generic_conditions.Additions(design.q[:0], True)
     # No theorem covers conjunctive items, so no additional items can give a guarantee.
     if not pure and (blocks.holds is False or (subset.required and subset.holds is False)):
         per_block = items_per_block(design.levels)
-        new = minimal_additions(design.q, per_block, search, subset=subset.required)
+        new = generic_conditions.minimal_additions(
+            design.q, per_block, search, subset=subset.required
+        )
     rank = None
     if information and fitted is not None and design.families is not None:
         rank = full_rank(design, fitted, random_state=random_state)
     findings = (
         covered,
-        *_present(enough_response_patterns(design)),
+        *_present(assumptions.enough_response_patterns(design)),
         *pure,
         *(strict_findings if design.binary else ()),
         blocks,
         subset,
         law,
-        faithfulness(),
+        assumptions.faithfulness(),
         monotone,
         families,
-        disentanglement(design, fitted, monotone.holds),
-        *_present(estimable_coefficients(design)),
+        assumptions.disentanglement(design, fitted, monotone.holds),
+        *_present(assumptions.estimable_coefficients(design)),
         *_present(rank),
     )
     additions = tuple(tuple(design.latents(row.nonzero()[0])) for row in new.loads)
@@ -296,8 +276,8 @@ def verdict_sentences(certificate: Certificate) -> list[tuple[str, str]]:
         )
     if certificate.strict:
         strict = (
-            f"guaranteed ({strict_theorem(design)}), {given}. The data determine all parameters, "
-            "without exception."
+            f"guaranteed ({strict_conditions.strict_theorem(design)}), {given}. The data determine "
+            "all parameters, without exception."
         )
     elif certificate.strict is None and not design.binary:
         strict = "the paper has no theorem for latents with more than two levels."
@@ -332,8 +312,9 @@ def _theorem_applied(certificate: Certificate) -> str:
     design = certificate.design
     names = ["blocks"] + ["analytic-families"] * (design.families is not None)
     directly = all(certificate.finding(name).holds for name in names)
-    use_generic = directly or not certificate.strict
-    return generic_theorem(design) if use_generic else strict_theorem(design)
+    if directly or not certificate.strict:
+        return generic_conditions.generic_theorem(design)
+    return strict_conditions.strict_theorem(design)
 
 
 def _because(certificate: Certificate, claim: Literal["generic", "strict"]) -> str:
@@ -442,7 +423,8 @@ def certify_result(fit: FitResult, *, information: bool = True) -> Certificate:
     design = _design(fit, items.q_matrix, items.families)
     space = fit.law.space
     eta = items.predictors(space.states()) if space.n_states <= MOST_LISTED_STATES else None
-    tables = mask_undetermined(design, _tables_of_parameters(items, design.q, space.levels))
+    every = _tables_of_parameters(items, design.q, space.levels)
+    tables = assumptions.mask_undetermined(design, every)
     fitted = FittedModel(tables, fit.law, eta, items.dispersion, items.cutpoints)
     return certify(design, fitted, information=information)
 
@@ -483,7 +465,7 @@ def _read_parameters(
             )
     others = (items.dispersion, items.cutpoints)
     own = (None if a is None else np.asarray(a, dtype=np.float64) for a in others)
-    tables = item_tables(table, design.q, design.levels)
+    tables = assumptions.item_tables(table, design.q, design.levels)
     return FittedModel(tables, SaturatedLaw(space, law), table, *own)
 
 

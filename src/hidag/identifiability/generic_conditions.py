@@ -233,9 +233,7 @@ def _construct_additions(basis: Bools, pairs: Ints) -> Bools:
 def _search_codes_greedily(basis: Bools, pairs: Ints, number: int) -> Bools | None:
     """Return loadings of ``number`` new items that remove the violations, or None if not found.
 
-    Each latent gets a code, the set of new items that load on it. Outer latents come first and take
-    the smallest allowed code. Several lower bounds on the size of codes are tried, because codes of
-    equal columns must form an antichain.
+    Outer latents take the smallest allowed code (set of items) first, for several smallest sizes.
     """
     if not len(basis) <= number <= _LONGEST_CODE:
         return None
@@ -272,8 +270,7 @@ def _search_codes(
 ) -> tuple[Bools | None, bool]:
     """Return loadings of ``number`` new items that remove the violations, and if that is certain.
 
-    The first items have the loadings of ``basis``. With ``blocks`` the new items also have to
-    satisfy the block condition, in any way.
+    The first have the loadings of ``basis``; with ``blocks`` all satisfy the block condition too.
     """
     program = IntegerProgram()
     loads = program.variables((number, basis.shape[1]), integer=True)

@@ -223,10 +223,8 @@ def outside_identity_blocks(q: Bools) -> Bools:
 def possibly_hidden_latents(rest: Bools) -> Ints:
     """Return the latents whose differences main effects might cancel, given Q outside the blocks.
 
-    Let two states differ in a set D of latents. An item with exactly one latent in D separates
-    them, because its loading is not zero; with two or more its loadings may cancel. A difference
-    may remain hidden if and only if no item has exactly one latent in D. Unions of such sets are
-    such sets, so removing latents that are separated finds the largest.
+    A difference in a set of latents may be hidden if and only if no item has exactly one of them.
+    Unions of such sets are such sets, so removing latents that are separated finds the largest.
     """
     hidden = np.ones(rest.shape[1], dtype=bool)
     while True:
@@ -258,10 +256,7 @@ def min_separating_latents(rest: Bools) -> tuple[Ints, bool]:
 def find_unseparated_states(rest: Bools) -> tuple[Ints, Ints] | bool | None:
     """Return two binary states that monotone items with interactions need not separate.
 
-    An item separates two states for all coefficients if all its latents are 1 in exactly one of
-    them, or if all its latents are 0 in one and exactly one is 1 in the other (a nonzero main
-    effect). In all other cases some admissible predictors are equal. None means that all states are
-    separated, False that the search reached its limit.
+    None means that all states are separated, False that the search reached its limit.
     """
     rows = np.unique(rest[rest.any(axis=1)], axis=0)
     known = rows[rows.sum(axis=1) == 1].any(axis=0)
@@ -300,18 +295,17 @@ def find_unseparated_states(rest: Bools) -> tuple[Ints, Ints] | bool | None:
 
 
 def are_separated(rows: Bools, one: Bools, other: Bools) -> bool:
-    """Return whether an item with a row (n, K) separates two states (K,) for all coefficients."""
+    """Return whether an item with a row (n, K) separates two states (K,) for all coefficients.
+
+    All its latents are 1 in exactly one of them, or all 0 in one and exactly one is 1 in the other.
+    """
     full = ~(rows & ~one).any(axis=1) != ~(rows & ~other).any(axis=1)
     single = ~(rows & (one & other)).any(axis=1) & ((rows & (one ^ other)).sum(axis=1) == 1)
     return bool((full | single).any())
 
 
 def _guess_states(rows: Bools, latents: Ints) -> tuple[Ints, Ints] | None:
-    """Return two unseparated states if some likely pairs contain one, which is cheap to test.
-
-    The pairs differ in one latent, or in two in opposite directions, while none of the others, or a
-    random half, is present.
-    """
+    """Return two unseparated states that differ in one or two latents, a cheap guess; or None."""
     rng = np.random.default_rng(0)
     pairs = [(k, None) for k in latents]
     pairs += list(zip(latents, np.roll(latents, 1), strict=True))[: len(latents) - 1]
@@ -343,11 +337,8 @@ def find_equal_states(eta: NDArray[np.float64]) -> tuple[int, int] | None:
 def unseparated_latents(tables: Sequence[NDArray[np.float64]], q: Bools) -> Ints:
     """Return the latents in which states might differ undetected, without listing states.
 
-    Tables are predictors of the items outside the identity blocks, with rows ``q``. An item whose
-    predictor has no ties separates all states that differ in its latents. Once some
-    latents are separated, only ties among the other latents of an item matter. If no latent is
-    returned, all states are separated; the converse need not be true, because items with ties may
-    separate states jointly.
+    Tables are predictors of items with rows ``q``. An item without ties separates its latents; once
+    some are separated, only ties among the others matter. None returned: all are separated.
     """
     separated = np.zeros(q.shape[1], dtype=bool)
     changed = True

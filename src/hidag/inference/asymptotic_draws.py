@@ -294,8 +294,7 @@ class EstimateSpread:
 def estimate_spread(result: FitResult, law_design: Array, seed: int) -> EstimateSpread:
     """Return the asymptotic distribution of a fit without nominal items, states listed.
 
-    ``law_design`` (S, L) are derivatives of the log probabilities of states, possibly redundant;
-    ``seed`` is that of drawn responses. Coefficients on the boundary are fixed.
+    ``law_design`` (S, L) are derivatives of log probabilities of states, possibly redundant.
     """
     parameters = result.parameters
     p = np.asarray(result.law.probabilities)

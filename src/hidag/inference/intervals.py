@@ -21,10 +21,8 @@ N_BISECTIONS = 24  # Bisection steps for the tail probability; 20 steps give a p
 def percentile_interval(values: ArrayLike, level: float = LEVEL) -> tuple[Array, Array]:
     """Return the ends of percentile intervals over the first axis.
 
-    The p-th percentile of B replicates is the order statistic of rank p (B + 1), interpolated
-    linearly (numpy's "weibull"): the truth, if exchangeable with the replicates, falls into each of
-    the B + 1 gaps with the same probability, so that coverage is nominal for any B. With fewer than
-    `required_replicates` the ends are the smallest and largest replicate.
+    Numpy's "weibull" percentiles: the truth, if exchangeable with the replicates, is in each of the
+    B + 1 gaps with equal probability, so that coverage is nominal for any B.
     """
     tail = (1.0 - check_level(level)) / 2.0
     numbers = np.asarray(values, dtype=np.float64)

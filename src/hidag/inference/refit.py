@@ -85,11 +85,7 @@ def network_from_arrays(
 
 @dataclass(frozen=True)
 class Refit:
-    """The estimates of one resample, with the latents of the first fit.
-
-    In files of older versions ``asked`` is None, with loadings on the terms of the first fit, and
-    ``edges`` and ``cells`` are empty.
-    """
+    """The estimates of one resample, with the first fit's latents; old files lack ``asked``."""
 
     adjacency: NDArray[np.int8]  # (K, K), of the CPDAG
     q_matrix: NDArray[np.int8]  # (J, K)

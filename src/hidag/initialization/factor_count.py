@@ -33,11 +33,7 @@ Array = NDArray[np.float64]
 def filled_correlations(
     raw: Array, unseen: NDArray[np.bool_], count: Callable[[Array], int], most: int
 ) -> Array:
-    """Return correlations (J, J) with unobserved pairs imputed from a factor model.
-
-    ``count`` estimates the number of factors; the smallest consistent number, at most ``most``, is
-    used.
-    """
+    """Return correlations (J, J) with unobserved pairs from as many factors as ``count`` finds."""
     seen = ~unseen & ~np.eye(len(raw), dtype=bool)
     largest = np.sqrt(CONFIG.factor_count.max_communality)
     loadings = np.zeros((len(raw), 0))
@@ -282,11 +278,7 @@ def _factor_bic(correlations: Array, n_rows: float, size: int) -> Array:
 def _fit_factors(
     correlations: Array, log_determinant: float, k: int, unique: Array
 ) -> tuple[float, Array]:
-    """Return the maximum likelihood discrepancy of k factors, and the unique variances (J,).
-
-    Given the unique variances Psi, the loadings come from the k leading eigenvalues of
-    Psi^-1/2 R Psi^-1/2, so that the optimisation is over J numbers.
-    """
+    """Return the maximum likelihood discrepancy of k factors, and the unique variances (J,)."""
     n_items = len(correlations)
 
     def discrepancy(log_unique: Array) -> tuple[float, Array]:

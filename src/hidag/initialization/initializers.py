@@ -91,8 +91,7 @@ def _one_family(data: WorkingData, n_latents: int) -> Array:
 def standardised_responses(data: WorkingData, n_latents: int) -> Array:
     """Return standardised linearised responses, (N, J), with missing cells imputed.
 
-    Links of a joint low-rank approximation stretch scales so differently that a few counts near
-    zero would dominate the table.
+    Links stretch scales so differently that a few counts near zero would dominate a joint fit.
     """
     out = np.empty((data.n_samples, data.n_items))
     for j in range(data.n_items):
@@ -205,10 +204,7 @@ def spectral_start(
     *,
     rng: np.random.Generator | None = None,
 ) -> StartPoint:
-    """Return the spectral start; ``rng`` rotates the initial basis of Varimax at random.
-
-    ``centred`` (N, J) is the result of `predictors`, which does not depend on the rotation.
-    """
+    """Return the spectral start from `predictors` (N, J); ``rng`` first rotates the basis."""
     gram = centred.T @ data.weighted(centred)
     rotation = _rotate_scores(centred, gram, space.levels, q_entries, rng, data.weights)
     label = "spectral" if rng is None else "spectral, rotated"
@@ -226,10 +222,7 @@ def independent_law(levels: tuple[int, ...]) -> NetworkLaw:
 
 
 def _principal_axes(correlations: Array, n_latents: int) -> Array:
-    """Return loadings on the leading common factors (J, K) by iterated principal axes.
-
-    Unlike principal components, they do not follow single noisy items.
-    """
+    """Return loadings on the leading common factors (J, K) by iterated principal axes."""
     config = CONFIG.initialization
     size = min(n_latents, len(correlations))
     np.fill_diagonal(correlations, 0.0)
@@ -313,11 +306,10 @@ def rotated_factors(
     kept_share: float | None = None,
     to_anchors: bool = False,
 ) -> Rotation | None:
-    """Return common factors rotated to a simple structure or to anchor items.
+    """Return common factors rotated to a simple structure or to anchor items (None without any).
 
-    Entries of Q (J, K) to be estimated are -1. ``rng`` starts the rotation from random axes;
-    ``kept_share`` is the threshold of loadings as a share of the largest of their item, default as
-    in ``CONFIG``. None is returned if anchors are wanted and there are none.
+    Entries of Q (J, K) to estimate are -1. ``rng`` starts from random axes; ``kept_share`` is the
+    threshold of loadings as a share of the largest of their item, default as in ``CONFIG``.
     """
     responses, factors = _common_factors(data, q_entries.shape[1])
     if (q_entries >= 0).all():
@@ -346,9 +338,8 @@ def _from_factors(
 ) -> StartPoint:
     """Return the start from common factors.
 
-    Scores of binary items are too noisy to assign rows to states: their effects come from the
-    loadings. Effects of other items may be so large that correlations do not show their size: they
-    come from regressions on the assigned states.
+    Effects come from the loadings if most items are binary, else from regressions on the states:
+    scores of binary items are too noisy, and correlations do not show the size of large effects.
     """
     if not mostly_binary(data):
         return start_from_scores(data, space, basis, found.scores, found.loadings != 0, label)
@@ -395,9 +386,7 @@ def start_points(
 ) -> Iterator[StartPoint]:
     """Yield start points: spectral scores, anchor items, and rotated common factors.
 
-    Scores come first unless most items are binary. The second start is by anchors, of another kind
-    than the first: if the two agree, further ones would too. SAEM under a saturated law uses no
-    common factors.
+    Scores come first unless most items are binary; the second start is by anchors, of another kind.
     """
     binary = mostly_binary(data)
     centred = predictors(data, space.n_latents)
@@ -442,9 +431,7 @@ def warm_start(
 ) -> tuple[MeasurementParameters, Array]:
     """Return a start whose coefficients a few SAEM steps have adjusted on its own support.
 
-    Poor posteriors make false loadings look useful, and a loading once included is slow to leave.
-    So no loading enters before the given ones have found their size. A few SAEM steps do that at a
-    fraction of the cost of exact ones, and leave the law less concentrated.
+    Poor posteriors make false loadings look useful, so none enters before the given ones are right.
     """
     own = replace(
         _restricted(problem, point.parameters), schedule=warm_up_schedule(), observer=None

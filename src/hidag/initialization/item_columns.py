@@ -103,14 +103,9 @@ class ItemColumns:
         return PairCorrelations(positive(raw), n_rows, raw, rows <= 0)
 
     def permuted(self, n_tables: int, skip: int = 0) -> Iterator[PairCorrelations]:
-        """Yield correlations of tables whose items are permuted within their observed cells.
+        """Yield correlations of tables permuted item by item, after ``skip`` others.
 
         The permutations have a fixed seed: the number of latents depends on the table alone.
-
-        Parameters
-        ----------
-        skip : int
-            First tables of the sequence that are left out.
         """
         places = [np.flatnonzero(self.seen[:, j]) for j in range(self.n_items)]
         # Unequal weights inflate chance correlations; they are scaled to those of sum(weights)

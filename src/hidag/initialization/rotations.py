@@ -13,10 +13,7 @@ Array = NDArray[np.float64]
 
 
 def leading_eigenvectors(matrix: Array, size: int) -> tuple[Array, Array]:
-    """Return the ``size`` largest eigenvalues, largest first, and their vectors, (J, size).
-
-    Large matrices use a randomised range finder with a fixed seed, so that results are repeatable.
-    """
+    """Return the ``size`` largest eigenvalues, largest first, and their vectors, (J, size)."""
     n, config = len(matrix), CONFIG.initialization
     n_directions = size + config.extra_directions
     if n <= config.max_dense_items or n_directions >= n // 2:
@@ -55,11 +52,7 @@ def _criterion(loadings: Array) -> tuple[float, Array]:
 
 
 def geomin(loadings: Array, start: Array) -> Array:
-    """Return loadings on oblique factors that minimise the Geomin criterion, shape (J, K).
-
-    ``loadings`` (J, K) are on uncorrelated factors, ``start`` (K, K) has initial directions in
-    columns.
-    """
+    """Return loadings (J, K) on oblique factors that minimise Geomin, from directions ``start``."""
     config, directions = CONFIG.initialization, start
     inverse = np.linalg.inv(directions)
     rotated = loadings @ inverse.T
@@ -93,12 +86,9 @@ def geomin(loadings: Array, start: Array) -> Array:
 def rotate_to_anchors(factors: Array) -> Array | None:
     """Return loadings on oblique factors that point at anchor items, shape (J, K), or None.
 
-    ``factors`` (J, K) correlate the items with any basis of the common factors. Without negative
-    loadings their rows lie in a cone whose edges are the directions of the latents; anchors, the
-    items with a single latent, lie on the edges. Simple-structure rotations may fail when many
-    items share the same two latents, because their sum looks simpler than either; this rotation
-    does not, but every latent needs an anchor. If the rows form no cone, negatively keyed items are
-    reversed first.
+    Without negative loadings rows of ``factors`` (J, K) are in a cone with anchors, the items of a
+    single latent, on its edges. Unlike simple structure this does not fail when many items share
+    two latents. If the rows form no cone, negatively keyed items are reversed first.
     """
     found = _to_cone_edges(factors)
     if found is None:
@@ -138,10 +128,7 @@ def _to_cone_edges(factors: Array) -> Array | None:
 
 
 def _cone_axis(units: Array) -> Array | None:
-    """Return a direction with positive products with all unit vectors (n, K), or None.
-
-    The point of their convex hull nearest to zero has no negative product with any of them.
-    """
+    """Return a direction with positive products with all unit vectors (n, K), or None."""
     system = np.vstack([units.T, np.ones(len(units))])
     weights, _ = nnls(system, np.append(np.zeros(units.shape[1]), 1.0))
     axis = units.T @ weights

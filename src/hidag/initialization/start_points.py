@@ -37,11 +37,7 @@ def spread_law(probabilities: Array) -> Array:
 
 
 def main_effects_only(items: MeasurementParameters, law: Array) -> MeasurementParameters:
-    """Return the main-effects approximation of items with interactions, by least squares.
-
-    Dropping the interactions alone would leave conjunctive items without any effect. The joint
-    states have weights ``law`` (S,).
-    """
+    """Return least-squares main effects of items with interactions, states weighted by law (S,)."""
     if not items.terms.interactions:
         return items
     terms = Terms.main(items.terms.levels)
@@ -59,10 +55,7 @@ def main_effects_only(items: MeasurementParameters, law: Array) -> MeasurementPa
 
 
 def shrink_into_range(items: MeasurementParameters, middle: Array) -> MeasurementParameters:
-    """Return main-effects items whose effects are shrunk where predictors leave their range.
-
-    Mean predictors ``middle`` (J,) do not change.
-    """
+    """Return items with main effects shrunk into their range around mean predictors (J,)."""
     floor = np.array([family_named(name).lowest_predictor for name in items.families])
     lowest = items.lowest_predictors()
     below = lowest < floor
@@ -105,8 +98,7 @@ def parameters_from_loadings(
 ) -> MeasurementParameters:
     """Return parameters with the given loadings (J, K), in units of the items' scales.
 
-    A loading is the effect of a binary latent; latents with more levels get equal steps with the
-    same variance. Intercepts reproduce the items' means under independent, uniform latents.
+    Loadings are effects of binary latents (equal steps with the same variance for more levels).
     """
     config, terms = CONFIG.initialization, Terms.main(levels)
     step, reach = steps_of_levels(levels)
@@ -153,8 +145,7 @@ def confirmatory_start(
 ) -> StartPoint:
     """Return a start with the given support; with ``rng``, random effects and distribution.
 
-    Random starts vary the signs of effects: in one half of them each latent has its own sign, in
-    one quarter each effect, in one quarter all are positive.
+    Signs vary by latent in half of the random starts, by effect or not at all in a quarter each.
     """
     config = CONFIG.initialization
     q = (q_entries == 1).astype(np.float64)
@@ -173,10 +164,7 @@ def confirmatory_start(
 
 
 def discretise(scores: Array, n_levels: int) -> NDArray[np.int64]:
-    """Return the level of each centred score, shape (N,).
-
-    Two levels are separated at zero, more by one-dimensional k-means from equal group sizes.
-    """
+    """Return the level of each centred score, (N,): cut at zero, or k-means for more than two."""
     if n_levels == 2:
         return np.asarray(scores > 0, dtype=np.int64)
     ordered = np.sort(scores)
@@ -220,12 +208,7 @@ def _mixture_likelihood(scores: Array, n_levels: int, weights: Array) -> float:
 def match_levels(
     scores: Array, levels: tuple[int, ...], weights: Array | None = None
 ) -> NDArray[np.intp]:
-    """Return the column of the scores for each latent, shape (K,).
-
-    Normal mixtures with each possible number of levels are fitted to each column, and the
-    assignment with the largest sum of information criteria is selected. Latents with equal numbers
-    of levels retain the order of the columns.
-    """
+    """Return the column of the scores for each latent, (K,), by BIC of normal mixtures."""
     n_latents, n_rows = len(levels), CONFIG.levels.n_rows
     if len(set(levels)) == 1:
         return np.arange(n_latents)

@@ -19,11 +19,7 @@ GROUPS_PER_SCALING, MOST_GROUPED = 2, 8
 
 @njit(cache=True, nogil=True)
 def _group_tables(beta, cell, n_cells, design, smallest, items, patterns, n_patterns, tables):
-    """Write the probability of each pattern of answers to a group's items by state, (G, M, S).
-
-    ``items`` (G + 1,) are the first items of the groups and J; ``patterns`` (G, M, I) the answers
-    0, 1, or 2 for a missing cell.
-    """
+    """Write the probability of patterns of answers (2: missing) by group and state, (G, M, S)."""
     n_states = cell.shape[1]
     chance = np.empty(design.shape[1])
     success, failure = np.empty(n_states), np.empty(n_states)
@@ -181,8 +177,7 @@ def _newton_step(beta, design, n_cells, n_terms, rows, total, ridge):
 def _m_step(beta, cell, n_cells, n_terms, design, inverse, saturated, sums, limits):
     """Return the coefficients (J, P) that maximise, or improve, the expected log-likelihood.
 
-    ``sums`` are the E-step's ``count``, ``hits`` and ``unseen``. Cells of saturated items have
-    their means; those without rows keep their predictors.
+    Cells of saturated items have their means; those without rows keep their predictors.
     """
     smallest, ridge, n_newton = limits[:3]
     count, hits, unseen = sums

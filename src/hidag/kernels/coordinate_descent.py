@@ -26,8 +26,7 @@ def value_on_piece(piece, b):
 def proximal_step(pieces, strength, centre, curvature):
     """Return the minimiser of ``curvature/2 (b - centre)^2 + penalty(b)`` over real b.
 
-    The objective is piecewise quadratic: the best stationary point of the pieces is the minimiser.
-    ``pieces`` (P, 6) are those of the penalty, none without one; ``strength`` is its value beyond.
+    The best stationary point of the pieces (P, 6); the penalty is ``strength`` beyond the last.
     """
     n_pieces = pieces.shape[0]
     if n_pieces == 0:

@@ -56,8 +56,7 @@ def draw_level(weights, n_levels, draw, keep):
 def place_in_table(state, k, layout):
     """Return the position of a state in the table of k (an item or a latent).
 
-    ``layout`` is (ptr, parents, strides, table_ptr): the table begins at ``table_ptr[k]``, and the
-    parents of k and their strides are the entries ``ptr[k]`` to ``ptr[k + 1] - 1``.
+    ``layout``: where the parents of each k begin, parents, their strides, where its table begins.
     """
     ptr, parents, strides, table_ptr = layout
     place = table_ptr[k]
@@ -70,8 +69,7 @@ def place_in_table(state, k, layout):
 def add_item_evidence(log_odds, i, k, on, level, sub, cells, latents, tables):
     """Return the log odds of ``level`` of latent k against level 0 after the items of row i.
 
-    ``sub`` are the positions of the items in their tables, with the latent at level ``on``; the
-    other arguments are those of :func:`sweep_listed`.
+    ``sub`` are the items' places in their tables at level ``on``; for others: `sweep_listed`.
     """
     (x, observed, has_gaps), (latent_ptr, latent_items, latent_strides) = cells, latents
     theta, partition = tables

@@ -26,12 +26,13 @@ from hidag.kernels.graph_sets import (
     drop,
     in_word,
     lowest,
+    next_in,
     size,
 )
 from hidag.kernels.local_scores import parent_gain
 
 #: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
-CALLED_FILES = "1713e87bc2e6"
+CALLED_FILES = "74899012b4b7"
 
 #: Answers of ``propose``.
 ASKS, FOUND, NOTHING = 0, 1, 2
@@ -75,18 +76,16 @@ def smallest_set(x, y, kind, graph, chosen, may_join):
     for w in range(n_words):
         chosen[w] = graph[NEIGHBOURS, y, w] & graph[JOINED, x, w]
         may_join[0, w] = graph[NEIGHBOURS, y, w] & ~graph[JOINED, x, w]
-    for w in range(n_words):
-        word = chosen[w]
-        while word != ZERO:
-            k = w * 64 + lowest(word)
-            word &= word - ONE
-            for v in range(n_words):
-                rest = chosen[v]
-                if k >> 6 == v:
-                    rest &= ~(ONE << np.uint64(k & 63))
-                if rest & ~graph[JOINED, k, v] != ZERO:
-                    return False
-                may_join[0, v] &= graph[JOINED, k, v]
+    k = next_in(chosen, 0)
+    while k >= 0:
+        for v in range(n_words):
+            rest = chosen[v]
+            if k >> 6 == v:
+                rest &= ~(ONE << np.uint64(k & 63))
+            if rest & ~graph[JOINED, k, v] != ZERO:
+                return False
+            may_join[0, v] &= graph[JOINED, k, v]
+        k = next_in(chosen, k + 1)
     return True
 
 
@@ -162,24 +161,20 @@ def work_arrays(n, n_words):
 def _tie_key(chosen, mix):
     """Return a pseudorandom key of a set that breaks ties."""
     out = ZERO
-    for w in range(chosen.shape[0]):
-        word = chosen[w]
-        while word != ZERO:
-            out += mix[w * 64 + lowest(word)]
-            word &= word - ONE
+    k = next_in(chosen, 0)
+    while k >= 0:
+        out += mix[k]
+        k = next_in(chosen, k + 1)
     return out
 
 
 @njit(cache=True, forceinline=True)
-def _is_refused(x, y, chosen, refused_pairs, refused_sets):
+def _is_refused(x, y, chosen, refused):
     """Return whether this operator was rejected before."""
-    for i in range(refused_pairs.shape[0]):
-        if refused_pairs[i, 0] == x and refused_pairs[i, 1] == y:
-            same = True
-            for w in range(chosen.shape[0]):
-                same = same and refused_sets[i, w] == chosen[w]
-            if same:
-                return True
+    pairs, sets = refused
+    for i in range(pairs.shape[0]):
+        if pairs[i, 0] == x and pairs[i, 1] == y and (sets[i] == chosen).all():
+            return True
     return False
 
 
@@ -188,10 +183,10 @@ def rate(x, y, kind, exact, search, best_set):
     """Return the best gain of the pair's operator over all C, and write that C to ``best_set``.
 
     Without ``exact`` the path condition and earlier rejections are ignored. NaN means that a score
-    was missing. ``search`` is a tuple (graph, mix, max_parents, table, refused_pairs,
-    refused_sets, work arrays); see :func:`propose`.
+    was missing. ``search`` is (graph, mix, max_parents, table, refused, work arrays); see
+    :func:`propose`.
     """
-    graph, mix, max_parents, table, refused_pairs, refused_sets, work = search
+    graph, mix, max_parents, table, refused, work = search
     chosen, row, may_join, taken, last_row, last_value, seen, queue = work
     n_words = graph.shape[2]
     if not smallest_set(x, y, kind, graph, chosen, may_join):
@@ -217,7 +212,7 @@ def rate(x, y, kind, exact, search, best_set):
                 if (gain > best or key > best_key) and (
                     exact == 0
                     or (
-                        not _is_refused(x, y, chosen, refused_pairs, refused_sets)
+                        not _is_refused(x, y, chosen, refused)
                         and paths_are_blocked(x, y, kind, graph, chosen, seen, queue)
                     )
                 ):
@@ -232,7 +227,7 @@ def rate(x, y, kind, exact, search, best_set):
 def rate_pairs(pairs, graph, mix, max_parents, table, sets):
     """Return the best valid gain of each pair (-inf: none, NaN: not scored), its C in ``sets``."""
     work = work_arrays(graph.shape[1], graph.shape[2])
-    search = (graph, mix, max_parents, table, pairs[:0], sets[:0], work)
+    search = (graph, mix, max_parents, table, (pairs[:0], sets[:0]), work)
     out = np.empty(pairs.shape[0])
     for i in range(pairs.shape[0]):
         x, y = pairs[i, 0], pairs[i, 1]
@@ -245,13 +240,13 @@ def rate_pairs(pairs, graph, mix, max_parents, table, sets):
 
 
 @njit(cache=True)
-def _is_allowed(x, y, kind, rules, allowed, banned_x, banned_y):
+def _is_allowed(x, y, kind, rules, allowed, excluded):
     """Return whether constraints and caller allow the pair's operator."""
     if (allowed >> kind) & 1 == 0:
         return False
     if kind == DELETE:
         return rules[x, y] & 2 == 0
-    if kind == INSERT and x == banned_x and y == banned_y:
+    if kind == INSERT and x == excluded[0] and y == excluded[1]:
         return False
     return rules[x, y] & 1 == 0
 
@@ -291,38 +286,24 @@ def _best_row(kind, ranks, row_best, row_x, threshold):
 
 @njit(cache=True)
 def propose(
-    graph,
-    kept,
-    ranks,
-    mix,
-    rules,
-    allowed,
-    banned_x,
-    banned_y,
-    max_parents,
-    threshold,
-    table,
-    refused_pairs,
-    refused_sets,
-    best_set,
-    out,
+    graph, kept, ties, rules, allowed, excluded, max_parents, threshold, table, refused, answer
 ):
     """Update dirty ratings and return ASKS (scores are missing), FOUND or NOTHING.
 
     ``graph`` is as in ``graph_sets``, (5, K, n_words). ``kept`` is (ratings, dirty, dirty_rows,
     row_best, row_x): ``ratings[y, x]`` is the best gain of the operator of pair (x, y);
     ``row_best``, ``row_x`` (3, K) are the best rating of each row by kind of operator, and its x.
-    ``ranks`` and ``mix`` (K,), rank of each variable by content and a hash of it, break exact ties.
+    ``ties``, rank of each variable by content and a hash of it, (K,), break exact ties.
     ``rules[x, y]`` is 1 if x -> y is forbidden, 2 if the edge is required. ``allowed`` is a bit set
     of kinds; the first with a gain above ``threshold`` is chosen, in the order delete, reverse,
-    insert. The pair (banned_x, banned_y) is not inserted, unless it is -1; refused operators (n, 2)
-    and (n, n_words) are not proposed again. ``table`` caches local scores, as in ``local_scores``.
-    The operator found is written to ``best_set``, its C, and ``out``: its kind, x, y and gain.
+    insert. The pair ``excluded`` is not inserted, unless it is -1; ``refused`` operators, pairs
+    (n, 2) and sets (n, n_words), are not proposed again. ``table`` caches local scores, as in
+    ``local_scores``. The operator found is written to ``answer``: its C, and kind, x, y and gain.
     """
-    ratings, dirty, dirty_rows, row_best, row_x = kept
+    (ratings, dirty, dirty_rows, row_best, row_x), (ranks, mix) = kept, ties
+    best_set, out = answer
     n = ratings.shape[0]
-    work = work_arrays(n, graph.shape[2])
-    search = (graph, mix, max_parents, table, refused_pairs, refused_sets, work)
+    search = (graph, mix, max_parents, table, refused, work_arrays(n, graph.shape[2]))
     asks = False
     for y in range(n):
         if dirty_rows[y] == 0:
@@ -335,7 +316,7 @@ def propose(
             kind = kind_of(x, y, graph)
             if (
                 x != y
-                and _is_allowed(x, y, kind, rules, allowed, banned_x, banned_y)
+                and _is_allowed(x, y, kind, rules, allowed, excluded)
                 and not has_no_set(x, y, kind, graph)
             ):
                 rating = rate(x, y, kind, np.int64(0), search, best_set)
@@ -354,11 +335,11 @@ def propose(
     n_touched = 0
     touched = np.empty((n * n, 2), dtype=np.int64)
     before = np.empty(n * n)
-    answer = NOTHING
+    found = NOTHING
     for kind in range(3):
         if (allowed >> kind) & 1 == 0:
             continue
-        while answer == NOTHING:
+        while found == NOTHING:
             y = _best_row(kind, ranks, row_best, row_x, threshold)
             if y < 0:
                 break
@@ -366,7 +347,7 @@ def propose(
             gain = rate(x, y, kind, np.int64(1), search, best_set)
             if gain == ratings[y, x]:
                 out[0], out[1], out[2], out[3] = kind, x, y, gain
-                answer = FOUND
+                found = FOUND
             else:
                 touched[n_touched, 0], touched[n_touched, 1] = y, x
                 before[n_touched] = ratings[y, x]
@@ -378,4 +359,4 @@ def propose(
         y, x = touched[i, 0], touched[i, 1]
         ratings[y, x] = before[i]
         _best_of_row(y, graph, ratings, ranks, row_best, row_x)
-    return answer
+    return found

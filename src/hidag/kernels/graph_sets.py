@@ -52,6 +52,21 @@ def lowest(word):
 
 
 @njit(cache=True)
+def next_in(row, k):
+    """Return the first variable of the set from k on, or -1."""
+    w = k >> 6
+    if w >= row.shape[0]:
+        return -1
+    word = row[w] >> np.uint64(k & 63) << np.uint64(k & 63)
+    while word == ZERO:
+        w += 1
+        if w == row.shape[0]:
+            return -1
+        word = row[w]
+    return w * 64 + lowest(word)
+
+
+@njit(cache=True)
 def size(row):
     """Return the number of variables in the set."""
     out = 0

@@ -11,10 +11,10 @@ from math import lgamma as math_lgamma
 import numpy as np
 from numba import njit
 
-from hidag.kernels.graph_sets import ONE, ZERO, add
+from hidag.kernels.graph_sets import ONE, ZERO, add, next_in
 
 #: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
-CALLED_FILES = "ceffd8d26bed"
+CALLED_FILES = "e44a4ea252f5"
 
 
 @njit(cache=True)
@@ -46,9 +46,7 @@ def look_up(table, node, row):
         if keys[slot, 0] == np.uint64(node + 1):
             same = True
             for w in range(n_words):
-                if keys[slot, w + 1] != row[w]:
-                    same = False
-                    break
+                same = same and keys[slot, w + 1] == row[w]
             if same:
                 return values[slot]
         slot = (slot + ONE) & mask
@@ -112,7 +110,7 @@ def _ones(word):
 
 @njit(cache=True)
 def _count_planes(node, parents, n_parents, levels, offset, planes, masks, place, table):
-    """Fill table[configuration * levels + level] by intersecting one-hot bit planes."""
+    """Fill table[configuration * levels + level] by bit planes; all bits of masks[0] are set."""
     n_words = planes.shape[1]
     r = levels[node]
     base = offset[node]
@@ -123,15 +121,10 @@ def _count_planes(node, parents, n_parents, levels, offset, planes, masks, place
     while True:
         if depth == n_parents:
             for level in range(r):
-                plane = planes[base + level]
+                plane, mask = planes[base + level], masks[n_parents]
                 total = 0
-                if n_parents == 0:
-                    for w in range(n_words):
-                        total += _ones(plane[w])
-                else:
-                    mask = masks[n_parents - 1]
-                    for w in range(n_words):
-                        total += _ones(mask[w] & plane[w])
+                for w in range(n_words):
+                    total += _ones(mask[w] & plane[w])
                 table[configuration * r + level] = total
             configuration += 1
             depth -= 1
@@ -146,14 +139,9 @@ def _count_planes(node, parents, n_parents, levels, offset, planes, masks, place
                 return
             continue
         plane = planes[offset[k] + place[depth]]
-        mask = masks[depth]
-        if depth == 0:
-            for w in range(n_words):
-                mask[w] = plane[w]
-        else:
-            before = masks[depth - 1]
-            for w in range(n_words):
-                mask[w] = before[w] & plane[w]
+        before, mask = masks[depth], masks[depth + 1]
+        for w in range(n_words):
+            mask[w] = before[w] & plane[w]
         depth += 1
 
 
@@ -204,30 +192,24 @@ def _count_codes(
 
 
 @njit(cache=True)
-def score_many(
-    kind,
-    nodes,
-    parent_words,
-    levels,
-    states,
-    weights,
-    offset,
-    planes,
-    max_plane_cells,
-    sample_size,
-    total,
-    unit,
-    resolution,
-):
+def _log_term(kind, x, prior, zero):
+    """Return what a count x adds: ``x log x``, or ``log Gamma`` from the prior to their sum."""
+    return math_lgamma(prior + x) - zero if kind == BDEU else x * np.log(x)
+
+
+@njit(cache=True)
+def score_many(kind, nodes, parent_words, rows, bit_planes, scales):
     """Return the local scores (BDEU or BIC) of many pairs (variable, parent set), (n_questions,).
 
-    ``parent_words`` are bit sets of the parents, uint64 (n_questions, n_words); ``states`` uint8
-    (K, n) has one row per variable; ``weights`` int64 (n,) are in units of ``unit``; ``offset``
-    (K,) is the first plane of every variable in ``planes``, one-hot bit planes of the rows (sum of
-    levels, words), without words if the rows carry weights. Up to ``max_plane_cells`` cells counts
-    come from the planes. ``sample_size`` is the equivalent sample size of BDeu, ``total`` the sum
-    of the weights, ``resolution`` the value of one unit of score.
+    ``parent_words`` are bit sets of the parents, uint64 (n_questions, n_words). ``rows``: levels
+    (K,), states uint8 (K, n) with one row per variable, weights int64 (n,) in units of ``unit``,
+    and the first bit plane of every variable (K,). ``bit_planes``: one-hot planes of the rows (sum
+    of levels, words), without words if the rows carry weights, and the number of cells up to which
+    counts come from them. ``scales``: the equivalent sample size of BDeu, the sum of the weights,
+    ``unit``, and the value of one unit of score.
     """
+    (levels, states, weights, offset), (planes, max_plane_cells) = rows, bit_planes
+    sample_size, total, unit, resolution = scales
     n_variables, n = states.shape
     out = np.empty(nodes.shape[0])
     limit = max(4 * n, 4096) * 2
@@ -243,23 +225,19 @@ def score_many(
     owner = np.empty(n + 1, dtype=np.int64)
     parents = np.empty(n_variables + 1, dtype=np.int64)
     place = np.empty(n_variables + 1, dtype=np.int64)
-    masks = np.empty((64, planes.shape[1]), dtype=np.uint64)
+    masks = np.full((65, planes.shape[1]), ~ZERO)
     scale = 1.0 / resolution
     for question in range(nodes.shape[0]):
         node = nodes[question]
         r = levels[node]
         n_parents = np.int64(0)
         q_all = 1.0
-        for w in range(parent_words.shape[1]):
-            word = parent_words[question, w]
-            k = w * 64
-            while word != np.uint64(0):
-                if word & np.uint64(1):
-                    parents[n_parents] = k
-                    n_parents += 1
-                    q_all *= levels[k]
-                word >>= np.uint64(1)
-                k += 1
+        k = next_in(parent_words[question], 0)
+        while k >= 0:
+            parents[n_parents] = k
+            n_parents += 1
+            q_all *= levels[k]
+            k = next_in(parent_words[question], k + 1)
         if q_all * r <= max_plane_cells:
             q = np.int64(q_all)
             _count_planes(node, parents, n_parents, levels, offset, planes, masks, place, table)
@@ -268,35 +246,20 @@ def score_many(
                 node, parents, n_parents, levels, states, weights, code, slots, owner, limit, table
             )
         score = 0
-        if kind == BDEU:
-            prior_q = sample_size / q_all
-            prior_c = sample_size / (q_all * r)
-            zero_q = math_lgamma(prior_q)
-            zero_c = math_lgamma(prior_c)
-            for c in range(q):
-                n_q = 0
-                for level in range(r):
-                    count = table[c * r + level]
-                    if count > 0:
-                        n_q += count
-                        term = math_lgamma(prior_c + count * unit) - zero_c
-                        score += np.int64(np.rint(term * scale))
-                if n_q > 0:
-                    term = zero_q - math_lgamma(prior_q + n_q * unit)
+        prior_q, prior_c = sample_size / q_all, sample_size / (q_all * r)
+        zero_q, zero_c = math_lgamma(prior_q), math_lgamma(prior_c)
+        for c in range(q):
+            n_q = 0
+            for level in range(r):
+                count = table[c * r + level]
+                if count > 0:
+                    n_q += count
+                    term = _log_term(kind, count * unit, prior_c, zero_c)
                     score += np.int64(np.rint(term * scale))
-            out[question] = score * resolution
-        else:
-            for c in range(q):
-                n_q = 0
-                for level in range(r):
-                    count = table[c * r + level]
-                    if count > 0:
-                        n_q += count
-                        x = count * unit
-                        score += np.int64(np.rint(x * np.log(x) * scale))
-                if n_q > 0:
-                    x = n_q * unit
-                    score -= np.int64(np.rint(x * np.log(x) * scale))
-            penalty = 0.5 * np.log(total) * q_all * (r - 1)
-            out[question] = score * resolution - penalty
+            if n_q > 0:
+                term = _log_term(kind, n_q * unit, prior_q, zero_q)
+                score -= np.int64(np.rint(term * scale))
+        out[question] = score * resolution
+        if kind == BIC:
+            out[question] -= 0.5 * np.log(total) * q_all * (r - 1)
     return out

@@ -26,16 +26,12 @@ def multiply_out(left, right, between, out):
 
 
 #: Compiled code lasts until this file changes: see tests/laws/test_kernel_files.py.
-CALLED_FILES = "805fb5fe01a0"
+CALLED_FILES = "ab35a13945f3"
 
 
 @njit(cache=True, nogil=True)
 def tally(states, start, stop, cells, items, network, weights, count, sum_x, families):
-    """Add rows ``start`` to ``stop`` with weights (N,) to the tables.
-
-    ``count`` and ``sum_x`` (float64) are over the items' sub-states, ``families`` over the latents'
-    parent configurations and levels; the other arguments are those of the Gibbs sweeps.
-    """
+    """Add rows ``start`` to ``stop`` with weights (N,) to flat tables, as in the Gibbs sweeps."""
     x, observed, has_gaps = cells
     for i in range(start, stop):
         state, weight = states[i], weights[i]

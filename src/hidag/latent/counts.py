@@ -87,7 +87,7 @@ class LatentCounts:
     ) -> LatentCounts:
         """Return the counts of rows of states (n, K), from 0 to 255; equal rows are merged.
 
-        Default levels are the largest state plus one, at least two; names Z1, Z2, ...; weights 1.
+        Default levels are the largest state plus one, at least two; names Z1, ...; weights 1.
         """
         rows = np.asarray(rows)
         if rows.ndim != 2:

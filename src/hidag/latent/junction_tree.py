@@ -106,11 +106,7 @@ class JunctionTree:
 
     @classmethod
     def of(cls, factors: Sequence[Factor], steps: Sequence[Sequence[int]]) -> JunctionTree:
-        """Return the distribution proportional to the product of factors that contain every latent.
-
-        ``steps`` is the result of :func:`elimination_order` for their scopes. A product that is
-        zero everywhere raises a DataError.
-        """
+        """Return the law proportional to a product of factors, given its elimination order."""
         n = len(steps)
         home = [0] * n
         for i, clique in enumerate(steps):

@@ -171,8 +171,7 @@ class NetworkLaw:
     def marginals(self) -> NDArray[np.float64]:
         """Return the latents' level probabilities, shape (K, max levels), padded by zeros.
 
-        Exact if the joint states can be listed or the treewidth is small. Otherwise the average of
-        the conditional table over forward draws with a fixed seed, with an error of about .001.
+        Exact, or averaged over draws with a fixed seed (error about .001) with a large treewidth.
         """
         if self.space.n_states <= CONFIG.law.few_states:
             return SaturatedLaw(self.space, self.probabilities).marginals()
@@ -239,11 +238,7 @@ def are_equivalent(one: Parents, other: Parents) -> bool:
 
 
 def n_free_probabilities(parents: Parents, space: StateSpace, possible: Bools | None = None) -> int:
-    """Return the number of free probabilities of a distribution over the graph.
-
-    If not all joint states (S,) are possible, the graph must contain the edges of the hierarchy
-    that excludes the others.
-    """
+    """Return the number of free probabilities; the graph contains the edges of a hierarchy."""
     total = 0
     for k, causes in enumerate(parents):
         if possible is None:
@@ -291,9 +286,8 @@ def table_complexity(
 ) -> float:
     """Return the description length of a conditional table, in units of log-likelihood.
 
-    ``table`` (q, M) counts a latent's M levels for each combination of its parents' levels, the
-    last parent changing fastest. ``cost`` is that of one parameter; parameters of cells that are
-    not ``possible`` cost nothing.
+    ``table`` (q, M) counts levels by parents' levels, the last parent fastest; ``cost`` is that of
+    one parameter; those of cells that are not ``possible`` cost nothing.
     """
     cells = np.ones(table.shape, dtype=bool) if possible is None else possible
     length = float(cost * n_free_in_table(cells))
@@ -322,8 +316,7 @@ def network_complexity(
 ) -> float:
     """Return the description length of a network, in units of log-likelihood.
 
-    ``counts`` (S,) are those expected of joint states, and ``orders`` each latent's levels from low
-    to high. Tables of binary latents are free: the cost of each free probability.
+    ``counts`` (S,) are of joint states, ``orders`` each latent's levels from low to high.
     """
     if max(space.levels) == 2:
         return float(cost * n_free_probabilities(parents, space, possible))

@@ -16,11 +16,7 @@ MAX_LISTED_STATES = 1 << 20
 
 @dataclass(frozen=True)
 class StateSpace:
-    """Joint states of K latents with ``levels[k]`` values each.
-
-    State number ``s`` and levels ``z`` are related as in a C-ordered array of shape ``levels``:
-    the last latent changes fastest.
-    """
+    """Joint states of K latents with ``levels[k]`` values each, numbered as in C-ordered arrays."""
 
     levels: tuple[int, ...]
 

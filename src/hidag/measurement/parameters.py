@@ -5,7 +5,7 @@ Most items are one response; nominal items are several.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -270,16 +270,17 @@ class MeasurementParameters:
 
     def response_means(self, states: NDArray[np.integer]) -> Array:
         """Return the items' means in the user's units in latent states (n, K), shape (n, J)."""
-        out = np.ascontiguousarray(self.predictors(states).T)
-        for family, items in self.groups():
-            out[:, items] = family.response_mean(out[:, items], self.auxiliary(family, items))
-        return out
+        return self._by_family(states, lambda family, *given: family.response_mean(*given))
 
     def sample(self, states: NDArray[np.integer], rng: np.random.Generator) -> Array:
         """Return responses drawn in latent states (n, K), shape (n, J)."""
+        return self._by_family(states, lambda family, *given: family.sample(*given, rng))
+
+    def _by_family(self, states: NDArray[np.integer], respond: Callable[..., Array]) -> Array:
+        """Return a function of family, predictors and auxiliaries in latent states, (n, J)."""
         out = np.ascontiguousarray(self.predictors(states).T)
         for family, items in self.groups():
-            out[:, items] = family.sample(out[:, items], self.auxiliary(family, items), rng)
+            out[:, items] = respond(family, out[:, items], self.auxiliary(family, items))
         return out
 
     def within_bounds(self, dispersion: Array) -> Array:
@@ -336,17 +337,11 @@ class MeasurementParameters:
 
     def flipped(self, flips: NDArray[np.bool_]) -> MeasurementParameters:
         """Return the items with the levels of some latents (K,) reversed."""
-        orders = [
-            np.arange(m)[::-1] if turned else np.arange(m)
-            for m, turned in zip(self.terms.levels, flips, strict=True)
-        ]
-        return self.relevelled(orders)
+        both = zip(self.terms.levels, flips, strict=True)
+        return self.relevelled([np.arange(m)[:: -1 if turned else 1] for m, turned in both])
 
     def relevelled(self, orders: Sequence[NDArray[np.integer]]) -> MeasurementParameters:
-        """Return the items when level ``orders[k][v]`` of latent k becomes level v.
-
-        An old indicator is a constant plus steps in the new ones; coefficients follow.
-        """
+        """Return the items when level ``orders[k][v]`` of latent k becomes level v."""
         terms = self.terms
         intercept, loadings = self.intercept.copy(), self.loadings.copy()
         place = {

@@ -77,10 +77,7 @@ class Scad:
 
 
 class MinimaxConcave:
-    """Minimax concave penalty (Zhang 2010): ``p = lambda (2 u - u^2)`` for ``u <= 1``.
-
-    Zhang's parameters are the slope at zero ``2 lambda / tau`` and ``gamma = tau^2 / (2 lambda)``.
-    """
+    """Minimax concave penalty (Zhang 2010), whose gamma is ``tau^2 / (2 lambda)``."""
 
     def value(self, u: Array, strength: float) -> Array:
         return np.asarray(strength * u * (2.0 - u))
@@ -100,10 +97,7 @@ SHAPES: dict[str, PenaltyShape] = {"tlp": TruncatedLasso(), "scad": Scad(), "mcp
 
 @dataclass(frozen=True)
 class Penalty:
-    """An entrywise penalty: lambda_N, ``strength``, beyond tau_N, ``threshold`` times ``scale``.
-
-    ``name`` is a key of ``SHAPES``, or None for no penalty.
-    """
+    """An entrywise penalty: a name in ``SHAPES`` or None, lambda, and tau in units of a scale."""
 
     name: str | None
     strength: float
@@ -137,11 +131,9 @@ class Penalty:
 def default_penalty(name: str | None, n_samples: float, n_latents: int) -> Penalty:
     """Return the penalty with lambda = log(N K) / 2 and tau = sqrt(lambda / N) / 2.
 
-    A loading is selected if it increases the log-likelihood by as much as the extended Bayesian
-    information criterion (gamma = 1/2) requires of one of K candidates. The rates satisfy
-    1/sqrt(N) << tau << lambda/sqrt(N) << 1 (Theorem "estimation consistency"): tau decreases as the
-    geometric mean of its bounds. With a larger tau, such as 2 N^(-0.275) in the research code, the
-    slope of the penalty is below the noise of a gradient, and small loadings are not removed.
+    A loading costs what the extended BIC (gamma = 1/2) requires of one of K candidates. The rates
+    satisfy 1/sqrt(N) << tau << lambda/sqrt(N) << 1 (Theorem "estimation consistency"). Larger tau
+    make the slope smaller than the noise of a gradient, so that small loadings remain.
     """
     if not isinstance(name, (str, type(None))) or name not in (None, *SHAPES):
         raise invalid_setting("penalty", Choices((*SHAPES, None)), name)

@@ -256,9 +256,8 @@ MAX_TERMS = 400  # Largest number of terms of a fit, for memory.
 class Effects:
     """Main effects and interactions up to order ``highest`` in the linear predictors.
 
-    With ``conjunctive`` items depend only on the product of all their latents (DINA), with
-    ``reversed`` on that of the latents' absences (DINO). With ``selected`` only interactions that
-    the data support are in the model.
+    ``conjunctive``: only the product of all latents of an item (DINA); ``reversed``: of absences
+    (DINO); ``selected``: only interactions that the data support.
     """
 
     highest: int = 1

@@ -201,11 +201,7 @@ def held_out_likelihood(
     settings: Mapping[str, Any],
     folds: NDArray[np.intp],
 ) -> Array | None:
-    """Return the log-likelihood of each row under the fit to the other folds, (N,), or None.
-
-    None if a fit fails, for instance because a category is missing from the other folds, or if
-    there are too many joint states to sum over.
-    """
+    """Return rows' log-likelihoods under fits to other folds, (N,); None if one fails."""
     out = np.empty(len(folds))
     # Canonical order of rows and items, so that rounding does not depend on that of the table.
     rows, items = canonical_order(table.values, table.families, table.weights)

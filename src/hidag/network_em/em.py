@@ -50,11 +50,7 @@ def run_network_m_step(
     *,
     n_newton: int = 1,
 ) -> MeasurementParameters:
-    """Return parameters on the layout's support with at least as high an expected likelihood.
-
-    Each item is regressed on its own latents; loadings outside the support become zero. Only the
-    data's sums per item are used.
-    """
+    """Return parameters on the layout's support, no less likely; only sums per item are used."""
     by_item = ("intercept", "dispersion", "cutpoints")
     new: dict[str, Any] = {name: np.array(getattr(parameters, name)) for name in by_item}
     loadings = np.zeros_like(parameters.loadings)
@@ -102,11 +98,7 @@ def law_from_draws(
     weights: Array | None = None,
     mass: float | None = None,
 ) -> NetworkLaw:
-    """Return the network with these parent sets and the frequencies of draws (R, N, K).
-
-    ``weights`` are row weights (N,), divided among the draws of a row; ``mass`` is the prior mass
-    of each conditional table in rows.
-    """
+    """Return the network of draws (R, N, K) with weights (N,) and prior ``mass`` per table."""
     repeated = None if weights is None else np.tile(weights, len(draws))
     network = NetworkLayout.of(parents, levels)
     counts = np.zeros(network.size)
@@ -192,11 +184,10 @@ def run_network_em(
     tolerance: float | None = None,
     observer: Callable[[], None] | None = None,
 ) -> NetworkEstimate | None:
-    """Return the estimate after EM on the given support and parent sets, from working-scale values.
+    """Return the estimate after EM on given support and parents, from working-scale values.
 
-    None if the treewidth is too large, or EM would cost too much. The default support is that of
-    the parameters; ``fix_items`` estimates the network only. By default there are as many
-    iterations as are affordable; EM converges when the remaining gain is below the tolerance.
+    None if the treewidth is too large or EM would cost too much. ``fix_items``: only the network.
+    By default there are as many iterations as are affordable.
     """
     support = parameters.q_matrix if q_matrix is None else q_matrix
     tree = TreePosterior.of(parameters, law, support)

@@ -79,10 +79,9 @@ class NetworkSampler:
         inverse_temperature: float = 1.0,
         sums: Array | None = None,
     ) -> None:
-        """Update all rows by Gibbs sweeps, which leave their posterior invariant.
+        """Update all rows by Gibbs sweeps of the posterior's power: 1 samples, large ones maximise.
 
-        The posterior's power 1 samples, large powers maximise. ``sums`` (N, F) receives the sums of
-        the conditional probabilities of each level above 0.
+        ``sums`` (N, F) receives the sums of the probabilities of each level above 0.
         """
         items, network = model.items, model.network
         rows = (self.data.extended, *self.data.observed_mask)

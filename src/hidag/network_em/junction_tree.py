@@ -103,10 +103,7 @@ class TreePosterior:
     def of(
         cls, parameters: MeasurementParameters, law: LatentLaw, q_matrix: Integers | None = None
     ) -> TreePosterior | None:
-        """Return the junction tree of a fit; None without a network or if a table is too large.
-
-        ``q_matrix``, shape (R, K), is the support of the items; by default that of the parameters.
-        """
+        """Return the tree of a fit or support (R, K); None without a network, or if too large."""
         if not isinstance(law, NetworkLaw):
             return None
         q = parameters.q_matrix if q_matrix is None else q_matrix
@@ -232,9 +229,8 @@ class TreePosterior:
     ) -> Iterator[tuple[slice, list[Array], Array]]:
         """Yield row ranges, tables of all cliques (levels of each latent, n) and log densities.
 
-        The tables are the posteriors of the eliminated latents given their neighbours. With
-        ``maximise`` they are log densities to be maximised over the latent, and the density is that
-        of the most probable state.
+        Tables are posteriors of eliminated latents given their neighbours, or with ``maximise`` log
+        densities to be maximised, and the density is that of the most probable state.
         """
         levels = self.law.space.levels
         config = CONFIG.network_em

@@ -121,9 +121,7 @@ def upper_level_probabilities(
     if _are_listed(law) or not isinstance(law, NetworkLaw):
         return posterior_marginals(parameters, law, values)
     tree = TreePosterior.of(parameters, law)
-    if tree is not None:
-        return tree.marginals(values)
-    return sampled_marginals(parameters, law, values, seed=seed)
+    return tree.marginals(values) if tree else sampled_marginals(parameters, law, values, seed=seed)
 
 
 def level_probabilities(upper: Array, terms: Terms) -> list[Array]:
@@ -142,16 +140,13 @@ def posterior_modes(
     if _are_listed(law) or not isinstance(law, NetworkLaw):
         return most_probable_states(parameters, law, values)
     tree = TreePosterior.of(parameters, law)
-    if tree is not None:
-        return tree.modes(values)
-    return sampled_modes(parameters, law, values, seed=seed)
+    return tree.modes(values) if tree else sampled_modes(parameters, law, values, seed=seed)
 
 
 def has_exact_posterior(parameters: MeasurementParameters, law: LatentLaw) -> bool:
     """Return whether posteriors are exact, not sampled."""
-    if _are_listed(law) or not isinstance(law, NetworkLaw):
-        return True
-    return TreePosterior.of(parameters, law) is not None
+    enumerated = _are_listed(law) or not isinstance(law, NetworkLaw)
+    return enumerated or TreePosterior.of(parameters, law) is not None
 
 
 def row_log_densities(parameters: MeasurementParameters, law: LatentLaw, values: Array) -> Array:

@@ -28,11 +28,7 @@ Bytes = NDArray[np.uint8]
 def screen_loadings(
     parameters: MeasurementParameters, draws: Bytes, data: WorkingData, layout: ItemLayout
 ) -> Array:
-    """Return approximate |z| of adding each latent to each item, shape (J, K).
-
-    The gradient, averaged over draws (R, N, K), is divided by the standard deviations of the item's
-    residual and the latent's posterior mean, which suffices to rank latents.
-    """
+    """Return approximate |z| of adding each latent to each item, (J, K), to rank latents."""
     n_draws, n_rows, n_latents = draws.shape
     block_rows = CONFIG.network_em.residual_block_rows
     derivatives = layout.tables(parameters, derivatives=True)
@@ -66,8 +62,7 @@ def screen_loadings(
 class ItemScores:
     """Observed-data scores and information of the items' coefficients, averaged over draws.
 
-    Products of average scores over the two halves of the draws (R, N, K) estimate the information
-    without Monte Carlo bias.
+    Products over the two halves of the draws (R, N, K) have no Monte Carlo bias.
     """
 
     draws: Bytes
@@ -169,8 +164,7 @@ def select_loadings(
 ) -> MeasurementParameters:
     """Return parameters with each item's loadings selected on its quadratic model.
 
-    Items whose support does not change keep their coefficients. A loading costs the strength of the
-    penalty; ``scale`` (J,) are typical coefficients.
+    Items whose support does not change keep their coefficients; ``scale`` (J,) limits the others.
     """
     intercept, loadings = parameters.intercept.copy(), parameters.loadings.copy()
     for j, item in enumerate(candidates):

@@ -224,10 +224,9 @@ def choose_sample_size(
     knowledge: Knowledge | None = None,
     max_parents: int | None = None,
 ) -> float:
-    """Return the equivalent sample size of BDeu: as given, or for "auto" chosen by the data.
+    """Return BDeu's equivalent sample size, as given; "auto" maximises the marginal likelihood.
 
-    One row spread over the many cells of variables with several levels rules out nearly all edges;
-    "auto" maximises the marginal likelihood (empirical Bayes), and is 1 for binary variables.
+    One row spread over the many cells of several levels would rule out nearly all edges.
     """
     if not isinstance(given, str):
         return given
@@ -267,10 +266,7 @@ def best_dag(
     required: NDArray[np.int8] | None,
     max_parents: int | None,
 ) -> NDArray[np.int8]:
-    """Return the adjacency matrix, shape (K, K), of a DAG with the highest score.
-
-    The best DAG on a set is that without its sink, plus the sink (Silander and Myllymaki 2006).
-    """
+    """Return a best DAG (K, K): its sink and the best rest (Silander and Myllymaki 2006)."""
     check_exact_size(n_variables)
     sets = np.arange(1 << n_variables, dtype=np.int64)
     sizes = np.array([int(s).bit_count() for s in sets])

@@ -195,10 +195,7 @@ def _root_component(graph: MixedGraph, component: int, root: int) -> MixedGraph:
 
 
 def _count_component(graph: MixedGraph, component: int, known: dict[int, int]) -> int:
-    """Return the number of ways to direct a chordal component without a v-structure.
-
-    Each has one source; fixing it leaves smaller chordal components (He, Jia and Yu 2015).
-    """
+    """Return the ways to direct a chordal component without v-structures (He, Jia and Yu 2015)."""
     size = component.bit_count()
     edges = sum((graph.neighbours[i] & component).bit_count() for i in bits(component)) // 2
     if edges == size - 1:

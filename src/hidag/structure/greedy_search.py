@@ -17,7 +17,7 @@ from hidag.config import CONFIG
 from hidag.kernels import equivalence_classes, graph_operators, graph_sets
 from hidag.structure.knowledge import ADJACENT, FORBIDDEN
 from hidag.structure.mixed_graphs import MixedGraph, bits, cliques
-from hidag.structure.scores import ScoreCache
+from hidag.structure.scores import ScoreCache, from_bitsets, to_bitsets, to_words
 
 Floats = NDArray[np.float64]
 Bits = NDArray[np.uint64]
@@ -30,27 +30,9 @@ ALL_OPERATORS = DELETE | REVERSE | INSERT
 Operator = tuple[int, int, Bits, float]
 
 
-def to_bitsets(matrix: NDArray[np.int8]) -> Bits:
-    """Return the rows of a 0-1 matrix, shape (n, K), as bit sets, shape (n, n_words)."""
-    n_bytes = 8 * max(1, (matrix.shape[1] + 63) // 64)
-    out = np.zeros((len(matrix), n_bytes), dtype=np.uint8)
-    packed = np.packbits(matrix.astype(bool), axis=1, bitorder="little")
-    out[:, : packed.shape[1]] = packed
-    return out.view(np.uint64)
-
-
-def from_bitsets(words: Bits, n_variables: int) -> NDArray[np.int8]:
-    """Return the 0-1 matrix, shape (n, K), of rows of bit sets, shape (n, n_words)."""
-    flat = np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=1, bitorder="little")
-    return flat[:, :n_variables].astype(np.int8)
-
-
 @dataclass
 class SearchState:
-    """The class as bit sets (5, K, n_words), its score, and gains of pairs (K, K) unless stale.
-
-    ``row_best`` and ``row_x``, (3, K), are the best gain and its x by kind of operator and y.
-    """
+    """The class as bit sets (5, K, n_words), its score, gains (K, K), and best of rows (3, K)."""
 
     graph: Bits
     score: float
@@ -102,10 +84,7 @@ class ClassSearch:
         self._out = np.zeros(4)
 
     def _rank_variables(self) -> tuple[NDArray[np.int64], Bits, float]:
-        """Return ranks of the variables, hash factors of the ranks, and the empty graph's score.
-
-        Ranks by scores without and with one parent break ties in the same way for any column order.
-        """
+        """Return ranks of variables by scores, for ties, hash factors, and the empty score."""
         n = self.n_variables
         nodes = np.repeat(np.arange(n, dtype=np.int64), n)
         single = np.tile(np.eye(n, dtype=np.int8), (n, 1))
@@ -153,19 +132,17 @@ class ClassSearch:
         return True
 
     def climb(self, state: SearchState, allowed: int, excluded: tuple[int, int] = (-1, -1)) -> None:
-        """Apply the best operator of the allowed kinds until none gains or a graph comes back.
-
-        The pair ``excluded`` is not inserted.
-        """
+        """Apply best operators, not inserting ``excluded``, until none gains or a graph repeats."""
         cache = self.cache
         visited = {state.graph.tobytes()}
         refused_pairs = np.zeros((0, 2), dtype=np.int64)
         refused_sets = np.zeros((0, cache.n_words), dtype=np.uint64)
-        rules = self.ranks, self.mix, self.constraints, allowed, *excluded, self.max_parents
-        out = self._chosen, self._out
+        ties, out = (self.ranks, self.mix), (self._chosen, self._out)
+        rules = ties, self.constraints, allowed, excluded, self.max_parents, self.threshold
         while True:
-            scores = self.threshold, cache.table, refused_pairs, refused_sets
-            answer = graph_operators.propose(state.graph, state.gain_arrays, *rules, *scores, *out)
+            # The arrays of the table are replaced when it grows.
+            rest = cache.table, (refused_pairs, refused_sets), out
+            answer = graph_operators.propose(state.graph, state.gain_arrays, *rules, *rest)
             if answer == graph_operators.NOTHING:
                 return
             if answer == graph_operators.ASKS:
@@ -215,10 +192,9 @@ def ges(search: ClassSearch, start: NDArray[np.int8] | None = None) -> SearchSta
 def xges(search: ClassSearch, start: NDArray[np.int8] | None = None) -> SearchState:
     """Run an extremely greedy equivalence search (after Nazaret and Blei 2024).
 
-    Deletions come before reversals, and these before insertions. At a local optimum single
-    operators are forced although they lower the score, and a better optimum is accepted: each
-    deletion, never inserted again; then insertions, never deleted again. The latter extend the
-    published search and find causes that are informative only jointly, as in an exclusive or.
+    At a local optimum single deletions, then insertions, are forced although they lower the score,
+    and a better optimum is accepted. Forced insertions extend the published search: they find
+    causes that are informative only jointly, as in an exclusive or.
     """
     state = search.start(start)
     search.climb(state, ALL_OPERATORS)
@@ -273,9 +249,9 @@ def _deletions(search: ClassSearch, state: SearchState) -> list[Operator]:
         return []
     nodes = np.array([y for _, y, _ in pairs], dtype=np.int64)
     n_words = search.cache.n_words
-    without = _to_words([(graph.parents[y] | c) & ~(1 << x) for x, y, c in pairs], n_words)
-    with_x = _to_words([graph.parents[y] | c | 1 << x for x, y, c in pairs], n_words)
-    chosen = _to_words([c for _, _, c in pairs], n_words)
+    without = to_words([(graph.parents[y] | c) & ~(1 << x) for x, y, c in pairs], n_words)
+    with_x = to_words([graph.parents[y] | c | 1 << x for x, y, c in pairs], n_words)
+    chosen = to_words([c for _, _, c in pairs], n_words)
     gains = search.cache.many(nodes, without) - search.cache.many(nodes, with_x)
     ranks, mix = search.ranks, search.mix.tolist()
 
@@ -302,9 +278,3 @@ def _insertions(search: ClassSearch, state: SearchState) -> list[Operator]:
     limit = min(config.max_forced_insertions_each * n, config.max_forced_insertions)
     order = order[np.isfinite(gains[order])][:limit]
     return [(int(x[i]), int(y[i]), sets[i], float(gains[i])) for i in order]
-
-
-def _to_words(masks: list[int], n_words: int) -> Bits:
-    data = b"".join(mask.to_bytes(8 * n_words, "little") for mask in masks)
-    # A copy: kernels would be compiled again for a read-only array.
-    return np.frombuffer(data, dtype=np.uint64).reshape(len(masks), n_words).copy()

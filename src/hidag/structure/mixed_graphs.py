@@ -179,11 +179,7 @@ def dag_to_cpdag(dag: Adjacency) -> Adjacency:
 
 
 def extend_to_dag(graph: MixedGraph) -> Adjacency | None:
-    """Return a DAG, (K, K), with the same edges, directions and v-structures, or None.
-
-    Repeatedly take a sink whose neighbours are adjacent to all other variables adjacent to it,
-    direct its undirected edges towards it, and remove it (Dor and Tarsi 1992).
-    """
+    """Return a DAG (K, K) with the same v-structures and edges, or None (Dor and Tarsi 1992)."""
     rest = graph.copy()
     out = np.zeros((graph.n, graph.n), dtype=np.int8)
     left = list(range(graph.n))

@@ -115,13 +115,12 @@ class CountScore(CountBasedScore):
         rows = self._levels, self._states, self._weights, self._offset
         planes = self._planes, self._max_plane_cells
         scale = self.equivalent_sample_size, self._total, self._unit, self._resolution
-        return np.asarray(local_scores.score_many(kind, nodes, parents, *rows, *planes, *scale))
+        return np.asarray(local_scores.score_many(kind, nodes, parents, rows, planes, scale))
 
     def local(self, node: int, parents: tuple[int, ...]) -> float:
         """Return the score of variable ``node`` with these parents."""
-        words = np.zeros((1, (len(self._levels) + 63) // 64), dtype=np.uint64)
-        for k in parents:
-            words[0, k // 64] |= np.uint64(1 << k % 64)
+        mask = sum(1 << int(k) for k in parents)
+        words = to_words([mask], (len(self._levels) + 63) // 64)
         return float(self.many(np.array([node], dtype=np.int64), words)[0])
 
 
@@ -143,21 +142,16 @@ def _common_unit(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.int64]
 
 def _bit_planes(states: NDArray[np.uint8], levels: tuple[int, ...]) -> NDArray[np.uint64]:
     """Return for each level of each variable the bit set of the rows that have it."""
-    n_words = (states.shape[1] + 63) // 64
-    out = np.zeros((sum(levels), n_words * 8), dtype=np.uint8)
-    planes = (row == level for row, m in zip(states, levels, strict=True) for level in range(m))
-    for line, plane in zip(out, planes, strict=True):
-        packed = np.packbits(plane, bitorder="little")
-        line[: len(packed)] = packed
-    return out.view(np.uint64)
+    return np.vstack(
+        [to_bitsets(row == np.arange(m)[:, None]) for row, m in zip(states, levels, strict=True)]
+    )
 
 
 class LeanScore(CountBasedScore):
     """BIC in which each table may be a lean one (see :mod:`hidag.latent.laws`).
 
-    With several levels BIC rejects weak edges for the many parameters of unrestricted tables.
-    Equivalent DAGs need not have equal scores; a search returns the class of the best DAG.
-    ``possible``, one axis per variable, has the joint states that may occur.
+    BIC rejects weak edges between latents of several levels for their many parameters. Equivalent
+    DAGs may differ in score. ``possible``, one axis per variable: the states that may occur.
     """
 
     def __init__(self, counts: LatentCounts, possible: NDArray[np.bool_] | None = None) -> None:
@@ -346,5 +340,28 @@ class ScoreCache:
 
 
 def _members(words: NDArray[np.uint64]) -> tuple[int, ...]:
-    found = np.unpackbits(words.view(np.uint8), bitorder="little")
-    return tuple(np.flatnonzero(found).tolist())
+    return tuple(np.flatnonzero(from_bitsets(words[None], 64 * len(words))).tolist())
+
+
+# Sets of variables as rows of 64-bit words.
+
+
+def to_bitsets(matrix: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return the rows of a 0-1 matrix, shape (n, K), as bit sets, shape (n, n_words)."""
+    out = np.zeros((len(matrix), 8 * max(1, (matrix.shape[1] + 63) // 64)), dtype=np.uint8)
+    packed = np.packbits(matrix.astype(bool), axis=1, bitorder="little")
+    out[:, : packed.shape[1]] = packed
+    return out.view(np.uint64)
+
+
+def from_bitsets(words: NDArray[np.uint64], n_variables: int) -> NDArray[np.int8]:
+    """Return the 0-1 matrix, shape (n, K), of rows of bit sets, shape (n, n_words)."""
+    flat = np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=1, bitorder="little")
+    return flat[:, :n_variables].astype(np.int8)
+
+
+def to_words(masks: list[int], n_words: int) -> NDArray[np.uint64]:
+    """Return bit sets given as Python integers, shape (n, n_words)."""
+    data = b"".join(mask.to_bytes(8 * n_words, "little") for mask in masks)
+    # A copy: kernels would be compiled again for a read-only array.
+    return np.frombuffer(data, dtype=np.uint64).reshape(len(masks), n_words).copy()

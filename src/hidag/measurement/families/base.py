@@ -39,10 +39,7 @@ class ValueProblem(NamedTuple):
 
 
 class AnalyticCondition(NamedTuple):
-    """Whether Assumption 2 of the paper "holds" (analytic and identified) or is "undecided".
-
-    With ``holds_if_positive`` it holds if all linear predictors are positive.
-    """
+    """Whether Assumption 2 "holds" (for some families if predictors are positive) or is open."""
 
     verdict: str
     reason: str
@@ -275,10 +272,9 @@ class Family(ItemType, ABC):
     ) -> tuple[Array, Array]:
         """Return auxiliaries, (n,) or (n, C), that do not lower the objective, and a shift.
 
-        By default a safeguarded Newton search for the dispersion, without a shift. ``eta`` and the
-        expected rows ``counts`` have shape (n, S), ``sums`` of the columns (n, S) or (D, n, S);
-        ``statistics`` are those of ``base_statistics``, and ``mass``, (n,), rows in ``counts`` for
-        each of them: a little above one where an initializer or sampler spreads mass over states.
+        ``eta`` and expected rows ``counts`` are (n, S), ``sums`` of columns (n, S) or (D, n, S);
+        ``statistics`` are ``base_statistics``, ``mass`` (n,) the rows in ``counts`` for each of
+        them: above one where an initializer or sampler spreads mass over states.
         """
 
         def objective(free: Array) -> Array:
@@ -334,10 +330,7 @@ class MeanFamily(Family):
 def maximize_items(
     objective: Callable[[Array], Array], start: Array, lower: float, upper: float, n_steps: int = 2
 ) -> Array:
-    """Return points (n,) within the bounds at which no objective is lower than at the start.
-
-    Newton steps with finite differences; a step that does not increase the objective is halved.
-    """
+    """Return points (n,) in bounds at which no objective is lower, after halved Newton steps."""
     config = CONFIG.families
     change, longest = config.difference, config.longest_step
     here = np.clip(start, lower, upper)

@@ -28,22 +28,21 @@ LARGEST_RATE = 9e18  # Largest mean of counts that numpy can draw from.
 def find_no_counts(x: Array) -> ValueProblem | None:
     """Return the problem with values (n,) that are not counts."""
     if len(x) and x.min() < 0:
-        advice = use_family("use {real} for real-valued items", real="gaussian")
-        return ValueProblem(f"minimum {x.min():g}", advice)
+        real = use_family("use {real} for real-valued items", real="gaussian")
+        return ValueProblem(f"minimum {x.min():g}", real)
     fractions = x != np.floor(x)
     if not fractions.any():
         return None
     n, first = np.count_nonzero(fractions), f"{x[fractions][0]:g}"
+    advice = "use {real} or {positive} for real-valued items"
     return ValueProblem(
         f"{first} in 1 of {len(x)} cells" if n == 1 else f"fractions such as {first}",
-        use_family(
-            "use {real} or {positive} for real-valued items", real="gaussian", positive="lognormal"
-        ),
+        use_family(advice, real="gaussian", positive="lognormal"),
     )
 
 
-class LogMeanCounts(MeanFamily):
-    """``E X = exp(eta)`` for counts."""
+class Counts(Family):
+    """Items that count."""
 
     allowed_values = "counts >= 0"
     is_count = True
@@ -52,6 +51,10 @@ class LogMeanCounts(MeanFamily):
 
     def find_invalid(self, x: Array) -> ValueProblem | None:
         return find_no_counts(x)
+
+
+class LogMeanCounts(Counts, MeanFamily):
+    """``E X = exp(eta)`` for counts."""
 
     def mean(self, eta: Array) -> Array:
         return np.exp(np.minimum(eta, LARGEST_LOG_MEAN))
@@ -183,27 +186,20 @@ class NegativeBinomial(LogMeanCounts):
 
 
 @register("zero-inflated-poisson")
-class ZeroInflatedPoisson(Family):
+class ZeroInflatedPoisson(Counts):
     """Zero with probability gamma, else Poisson with mean ``exp(eta)``; columns: x, and x == 0."""
 
     aliases = ("zip", "zero-inflated")
-    allowed_values = "counts >= 0"
     description = "counts with extra zeros"
     analytic_condition = AnalyticCondition(
         "holds", "its law is analytic in predictor and share of extra zeros, and determines both"
     )
-    is_count = True
-    has_unbounded_information = True
-    largest_simulated_predictor = LARGEST_SIMULATED_LOG_MEAN
     n_columns = 2
     has_dispersion = True
     dispersion_meaning = "probability of an extra zero"
     base_has_parameters = False
     dispersion_bounds = (1e-6, 1.0 - 1e-6)
     limiting_distribution = "Poisson counts"
-
-    def find_invalid(self, x: Array) -> ValueProblem | None:
-        return find_no_counts(x)
 
     def to_working(self, x: Array) -> Array:
         return np.stack([x, (x == 0).astype(np.float64)])

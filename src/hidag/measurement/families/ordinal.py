@@ -219,10 +219,7 @@ class Ordinal(Family):
         return np.asarray(np.einsum("cjs,cjs->j", sums, logs))
 
     def _newton_step(self, cut: Array, eta: Array, sums: Array) -> Array:
-        """Return the Newton step of all thresholds, (n, C - 1); the likelihood is concave.
-
-        Thresholds that would move closer than allowed are tied, lest an empty grade block others.
-        """
+        """Return the Newton step of all thresholds, (n, C - 1), those at the smallest gap tied."""
         above = expit(eta[None] - cut.T[:, :, None])
         lower, upper = sums[:-1], sums[1:]
         gap = np.diff(cut, axis=1).T
