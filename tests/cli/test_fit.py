@@ -200,7 +200,7 @@ def test_options_reach_the_estimator(hidag, table, tmp_path):
         "n_starts": 1,
         "method": "saem",
         "penalty": "scad",
-        "score": "bic",
+        "graph_score": "bic",
         "search": "ges",
         "resample": "2N",
         "max_iter": 40,

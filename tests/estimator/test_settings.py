@@ -114,13 +114,6 @@ def test_invalid_settings_raise_before_stage_one(small, settings):
     assert calls == []
 
 
-def test_the_former_name_of_graph_score_is_accepted():
-    assert DCRL(2, score="bic").get_params()["graph_score"] == "bic"
-    assert callable(DCRL(2, graph_score="bic").score)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'scores'"):
-        DCRL(2, scores="bic")
-
-
 def test_an_invalid_graph_score_raises(small):
     with pytest.raises(SettingError, match="graph_score must be 'auto', "):
         DCRL(5, family="gaussian", graph_score="aic").fit(small[1].X)

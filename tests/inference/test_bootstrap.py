@@ -304,10 +304,11 @@ def test_invalid_arguments_are_refused(model, table):
     again = bootstrap(result, table, n_resamples=2, random_state=0)
     assert again.directed[0, 2] == 0.0
     # Named scores are stored.
-    lean = dataclasses.replace(result, settings={**result.settings, "score": "lean"})
+    lean = dataclasses.replace(result, settings={**result.settings, "graph_score": "lean"})
     assert bootstrap(lean, table, n_resamples=1, random_state=0).n_refits == 1
-    own = dataclasses.replace(result, settings={**result.settings, "score": "<a custom score>"})
-    with pytest.raises(SettingError, match="the result does not store score"):
+    own = {**result.settings, "graph_score": "<a custom score>"}
+    own = dataclasses.replace(result, settings=own)
+    with pytest.raises(SettingError, match="the result does not store graph_score"):
         bootstrap(own, table, n_resamples=1)
 
 

@@ -142,16 +142,10 @@ def plain_value(value: Any) -> Any:
 
 
 def plain_settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an estimator's settings as plain values, under the names of saved results."""
+    """Return an estimator's settings as plain values, except those stored elsewhere."""
     # The Q-matrix and the seed are stored elsewhere, and the observer is not stored.
     elsewhere = ("observer", "q_matrix", "random_state")
-    # Saved results have had the key "score" since their first version.
-    stored = {"graph_score": "score"}
-    return {
-        stored.get(name, name): plain_value(value)
-        for name, value in given.items()
-        if name not in elsewhere
-    }
+    return {name: plain_value(value) for name, value in given.items() if name not in elsewhere}
 
 
 def latent_names_of(

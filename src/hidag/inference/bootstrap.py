@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +76,7 @@ class RefitStore:
             return None  # Truncated by a crash: it is fitted again.
         if header["failure"] is not None:
             return str(header["failure"])
-        # Files of older versions may lack fields: they are fitted again.
-        complete = set(arrays) == {field.name for field in fields(Refit)}
-        return Refit.of(arrays) if complete else None
+        return Refit.of(arrays)
 
     def write(self, index: int, found: Refit | str) -> None:
         """Store a resample atomically."""

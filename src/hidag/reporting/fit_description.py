@@ -21,7 +21,7 @@ from hidag.measurement.families import item_type
 from hidag.measurement.families.base import family_named
 from hidag.measurement.terms import ALL_ORDERS, Effects
 from hidag.plotting.q_matrix import standardized_loadings
-from hidag.reporting.content import Heading, ReportContent
+from hidag.reporting.content import ReportContent
 
 if TYPE_CHECKING:
     from hidag.results import FitResult
@@ -209,7 +209,6 @@ def _convergence_concerns(result: FitResult) -> list[Message | str]:
 def explain_missing_verdict(result: FitResult, content: ReportContent) -> str:
     """Return why a report has no verdict on goodness of fit; empty if it has one."""
     tables = {table.name for table in content.tables}
-    # By the tables: earlier versions counted predictive checks alone as an assessment.
     if "checks" in tables and "pair_fit" not in tables:
         return (
             "Only predictive checks were computed, which are insensitive to residual associations "
@@ -221,12 +220,6 @@ def explain_missing_verdict(result: FitResult, content: ReportContent) -> str:
         return (
             "The fit statistics ignore the sample weights that the fit used, and therefore do not "
             "assess it."
-        )
-    if not content.misfits_stored:
-        return (
-            f'Fit statistics are listed below ("{Heading.GOODNESS_OF_FIT}"), but the version of '
-            "hidag that wrote them did not store whether they indicate misfit; fit again for a "
-            "verdict."
         )
     return ""
 

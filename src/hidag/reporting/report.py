@@ -246,7 +246,6 @@ def draw_graph(
     labels are names shortened to the boxes; strengths are absolute correlations in the fitted law.
     """
     graph, layout, law = result.graph, graph_layout(result.graph), network_law(result)
-    # Files of earlier versions do not state the effective sample size.
     n_rows = result.n_samples if np.isnan(result.n_counted) else result.n_counted
     a, inference, strengths = graph.adjacency, condition_law(law), edge_strengths(result)
     width = max(layout.width + 2 * _MARGIN, _MIN_WIDTH)

@@ -87,7 +87,7 @@ class FitResult:
         Families of the items if some are nominal, so that ``parameters`` has several rows for
         them; empty otherwise.
     seen_rows : MissingnessPatterns or None
-        Patterns of observed cells with their weights; None in files of early versions.
+        Patterns of observed cells with their weights; None if unknown.
     seed : int
         Root of all random numbers of the fit.
     penalty_strength_used, penalty_threshold_used : float
@@ -95,7 +95,7 @@ class FitResult:
     weighted : bool
         Whether rows had weights.
     n_counted : float
-        Number of rows that count, or the sum of their weights; NaN if unknown (early files).
+        Number of rows that count, or the sum of their weights; NaN if unknown.
     n_unanswered : int
         Rows without any answer.
     n_latents_reason : str
