@@ -13,7 +13,7 @@ from hidag import DCRL, design, simulate
 from hidag.cli.messages import CommandLineStyle
 from hidag.exceptions import MisfitWarning
 from hidag.fitting.fit_warnings import overdispersion_message
-from hidag.reporting import list_concerns
+from hidag.reporting.fit_description import list_concerns
 
 
 def counts(shape: float, plain: tuple[int, ...] = (), n_rows: int = 800):

@@ -184,9 +184,10 @@ def assemble_report(
 
 
 def add_bootstrap(
-    content: ReportContent, result: FitResult, bootstrap: BootstrapResult
+    content: ReportContent, model: AnyFit, bootstrap: BootstrapResult
 ) -> ReportContent:
-    """Return ``content`` about ``result`` with a ``bootstrap`` in place of standard errors."""
+    """Return ``content`` about ``model`` with a ``bootstrap`` in place of standard errors."""
+    result = as_result(model)
     effects = bootstrap_effects(result, bootstrap)
     # Intervals of an earlier bootstrap are replaced even if this one has none.
     if effects is not None or Heading.INTERVENTIONS in content.headings:

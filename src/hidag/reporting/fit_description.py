@@ -22,9 +22,10 @@ from hidag.measurement.families.base import family_named
 from hidag.measurement.terms import ALL_ORDERS, Effects
 from hidag.plotting.q_matrix import standardized_loadings
 from hidag.reporting.content import ReportContent
+from hidag.results import as_result
 
 if TYPE_CHECKING:
-    from hidag.results import FitResult
+    from hidag.results import AnyFit, FitResult
     from hidag.structure.graphs import CPDAG, DAG
 
 #: A latent with fewer items is rarely identified (two blocks and one more item).
@@ -287,14 +288,15 @@ class Interaction:
         return f"{self.rarest:.1%} of rows" if self.rarest >= _MIN_SHARE else "< 0.05% of rows"
 
 
-def list_interactions(result: FitResult) -> list[Interaction]:
+def list_interactions(result: AnyFit) -> list[Interaction]:
     """Return the nonzero interactions of the fit ``result`` in the order of the items."""
-    terms = result.terms
-    names = terms.names(result.latent_names)
-    coefficients = result.loadings[:, terms.n_main :]
+    fitted = as_result(result)
+    terms = fitted.terms
+    names = terms.names(fitted.latent_names)
+    coefficients = fitted.loadings[:, terms.n_main :]
     nonzero = np.argwhere(coefficients).tolist()
-    rarest = {i: _rarest_combination(result, terms.interactions[i]) for _, i in nonzero}
-    items, names = result.response_names, names[terms.n_main :]
+    rarest = {i: _rarest_combination(fitted, terms.interactions[i]) for _, i in nonzero}
+    items, names = fitted.response_names, names[terms.n_main :]
     return [
         Interaction(items[j], names[i], float(coefficients[j, i]), *rarest[i]) for j, i in nonzero
     ]

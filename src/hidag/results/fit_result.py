@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hidag.data.rows import MissingnessPatterns
 from hidag.data.value_checks import read_known_items
-from hidag.exceptions import Advice, SettingError
+from hidag.exceptions import not_fitted
 from hidag.identifiability.certificate import Certificate, certify_q_matrix, certify_result
 from hidag.latent.laws import LatentLaw
 from hidag.measurement.families.base import family_named
@@ -331,11 +331,13 @@ def as_result(fit: Any, needed: str = "this function needs") -> FitResult:
     """Return the result of a fitted ``DCRL``, or the result itself; ``needed`` begins the error."""
     found = fit if isinstance(fit, FitResult) else getattr(fit, "result_", None)
     if not isinstance(found, FitResult):
-        text = "{needed} a fitted DCRL or a FitResult, got {found}"
-        params = {"needed": needed, "found": type(fit).__name__}
-        advice = Advice("fit-first", "call fit first") if hasattr(fit, "get_params") else None
-        raise SettingError("not-fitted", text, params, advice=advice)
+        raise not_fitted(fit, needed)
     return found
+
+
+def result_or_array(given: Any) -> Any:
+    """Return the result of a ``DCRL``, and anything else as it is."""
+    return as_result(given) if hasattr(given, "get_params") else given
 
 
 def reorder_items(result: FitResult, order: NDArray[np.intp]) -> FitResult:

@@ -62,7 +62,7 @@ def info(
     """Print versions and item types, or describe a saved fit."""
     from hidag.cli.output_files import load_result
     from hidag.cli.result_text import say_result
-    from hidag.reporting import describe_fit, list_concerns
+    from hidag.reporting.fit_description import describe_fit, list_concerns
 
     if result is None:
         _say_versions()
