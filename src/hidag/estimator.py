@@ -158,8 +158,8 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
     penalty : {"tlp", "scad", "mcp", None}, default "tlp"
         Penalty on the loadings.
     penalty_strength, penalty_threshold : float, optional
-        lambda_N and tau_N. By default the initial values are log(N K) / 2 and
-        sqrt(lambda_N / N) / 2, and the final strength is estimated.
+        lambda_N, the log-likelihood that a loading must gain, and tau_N. By default the initial
+        values are log(N K) / 2 and sqrt(lambda_N / N) / 2, and the final strength is estimated.
     method : {"auto", "em", "saem"}, default "auto"
         Exact EM over all joint states (at most 16 binary latents), or stochastic approximation EM
         with Gibbs sampling. "auto" uses EM up to 2^13 states, unless N J 2^K exceeds 4e9.

@@ -13,6 +13,7 @@ from hidag import DCRL, design, simulate
 from hidag.cli.messages import CommandLineStyle
 from hidag.exceptions import MisfitWarning
 from hidag.fitting.fit_warnings import overdispersion_message
+from hidag.measurement.families.counts import PoissonIdentity
 from hidag.reporting.fit_description import list_concerns
 
 
@@ -91,3 +92,11 @@ def test_true_poisson_designs_are_not_warned_about(kind, method):
         family = "poisson" if kind == "text" else "poisson-identity"
         result = DCRL(5, family=family, method=method, n_starts=1, random_state=0).fit(data.X)
     assert result.result_.overdispersed == {}
+
+
+def test_the_suggested_family_is_that_of_the_items_own_family(monkeypatch):
+    monkeypatch.setattr(PoissonIdentity, "overdispersed_alternative", "gamma")
+    result, _ = fitted(counts(1.0), family=["poisson-identity"] + ["poisson"] * 7)
+    found = overdispersion_message(replace(result, overdispersed={"item_0": 2.0, "item_1": 2.0}))
+    expected = {"item_0": "gamma", "item_1": "negative-binomial"}
+    assert found.params["family"].value == expected

@@ -17,8 +17,7 @@ from hidag.fitting import fit_warnings
 from hidag.formatting import join_names, plural
 from hidag.inference.fitted_rows import not_summed
 from hidag.latent.state_space import MAX_LISTED_STATES
-from hidag.measurement.families import item_type
-from hidag.measurement.families.base import family_named
+from hidag.measurement.families.base import family_named, item_type, split_name
 from hidag.measurement.terms import ALL_ORDERS, Effects
 from hidag.plotting.q_matrix import standardized_loadings
 from hidag.reporting.content import ReportContent
@@ -351,11 +350,15 @@ def describe_loadings(result: FitResult) -> str:
         average = ", averaged over the levels of the item's other latents with equal weights"
         if result.has_prerequisites:
             average += ", among the combinations that prerequisites allow"
+    kinds: dict[str, dict[str, None]] = {}
+    for name in result.families:
+        scale = family_named(item_type(name).response_families[0]).effect_scale
+        kinds.setdefault(scale, {})[split_name(name)[0]] = None
+    several = len(kinds) > 1
+    described = [s + f" for {' and '.join(names)} items" * several for s, names in kinds.items()]
     return (
         f"A loading is the change of the linear predictor when the latent changes {change}"
-        f"{average}. The scale depends on the item type: log-odds for binary and ordinal items and "
-        "for proportions, logarithm of the mean for counts, amounts and times, and the unit of the "
-        "item for continuous measurements."
+        f"{average}. The predictor is the {'; '.join(described)}."
     )
 
 

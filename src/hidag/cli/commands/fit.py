@@ -100,7 +100,7 @@ def fit(
         "tlp", "Sparsity penalty on the loadings: tlp (truncated lasso), scad, mcp or none."
     ),
     penalty_strength: float | None = estimation_option(
-        None, "Weight of the penalty, a number such as 0.1.", shown="selected from the data"
+        None, "Log-likelihood that a loading must gain, such as 4.", shown="selected from the data"
     ),
     score: str = graph_option(
         "auto",
