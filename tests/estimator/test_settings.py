@@ -42,7 +42,6 @@ def test_verbose_writes_types_and_method(small, capsys):
             "method must be 'auto', 'em' or 'saem', got 'mcmc'",
         ),
         ({"law": "dense"}, "law must be 'auto', 'network' or 'saturated', got 'dense'"),
-        ({"penalty": "l1"}, "penalty must be 'tlp', 'scad', 'mcp' or None, got 'l1'"),
         ({"n_starts": 0}, "n_starts must be a whole number of at least 1, got 0"),
         ({"tol": 0}, "tol must be a positive number, got 0"),
         (

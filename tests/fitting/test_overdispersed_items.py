@@ -58,7 +58,8 @@ def test_a_saved_fit_has_the_same_warning(tmp_path):
 
 def test_the_advice_is_short_for_one_item_and_for_all():
     result, _ = fitted(counts(1.0))
-    one = overdispersion_message(replace(result, overdispersed={"falls": 1.84}))
+    named = replace(result, item_names=("falls", "days", *result.item_names[2:]))
+    one = overdispersion_message(replace(named, overdispersed={"falls": 1.84}))
     assert str(one) == (
         "1 of 8 items has more variance than the Poisson family given the latents ('falls', 1.8 "
         "times as much), so that standard errors, classification and edges are overconfident; fit "
@@ -67,7 +68,7 @@ def test_the_advice_is_short_for_one_item_and_for_all():
     every = overdispersion_message(result)
     assert "(the largest: 'item_" in str(every)
     assert every.params["family"].value == "negative-binomial"
-    many = overdispersion_message(replace(result, overdispersed={"days": 152.3}))
+    many = overdispersion_message(replace(named, overdispersed={"days": 152.3}))
     assert "('days', 150 times as much)" in str(many)
 
 

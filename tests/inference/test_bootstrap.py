@@ -306,7 +306,7 @@ def test_invalid_arguments_are_refused(model, table):
     # Named scores are stored.
     lean = dataclasses.replace(result, settings={**result.settings, "graph_score": "lean"})
     assert bootstrap(lean, table, n_resamples=1, random_state=0).n_refits == 1
-    own = {**result.settings, "graph_score": "<a custom score>"}
+    own = {**result.settings, "graph_score": {"not stored": "my score"}}
     own = dataclasses.replace(result, settings=own)
     with pytest.raises(SettingError, match="the result does not store graph_score"):
         bootstrap(own, table, n_resamples=1)

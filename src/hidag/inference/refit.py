@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hidag.estimator import DCRL
 from hidag.exceptions import DataError, HidagError, HidagWarning
-from hidag.fitting.settings import NAMED_SCORES, NAMED_SEARCHES
+from hidag.fitting.settings import NOT_STORED
 from hidag.initialization.start_points import spread_law
 from hidag.latent.laws import LatentLaw, NetworkLaw
 from hidag.latent.state_space import StateSpace
@@ -40,16 +40,10 @@ def refit_settings(result: FitResult) -> tuple[dict[str, Any], list[str]]:
     settings.setdefault("n_latents", len(result.latent_names))
     if isinstance(settings.get("knowledge"), Mapping):
         settings["knowledge"] = Knowledge.from_dict(settings["knowledge"])
-    # Of functions and objects a saved result has only the repr.
-    stored = {
-        "search": settings.get("search") in NAMED_SEARCHES,
-        "graph_score": settings.get("graph_score") in NAMED_SCORES,
-        "resample": not str(settings.get("resample")).startswith("<"),
-    }
-    absent = [name for name in stored if name in settings and not stored[name]]
-    for name in absent:
-        del settings[name]
-    return settings, absent
+    # Functions and objects are not stored.
+    mappings = [name for name, value in settings.items() if isinstance(value, Mapping)]
+    absent = [name for name in mappings if NOT_STORED in settings[name]]
+    return {name: value for name, value in settings.items() if name not in absent}, absent
 
 
 def is_storable(law: LatentLaw) -> bool:

@@ -1,8 +1,7 @@
 """Reports of fits: sentences that describe them, and one self-contained HTML page.
 
 :func:`write_report` writes the page; :func:`assemble_report` computes its contents and
-:func:`render_report` renders them. The module docstring of `hidag.reporting.assembly` explains how
-to add a panel.
+:func:`render_report` renders them.
 """
 
 from hidag.reporting.assembly import add_bootstrap, assemble_report

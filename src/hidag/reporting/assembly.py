@@ -1,9 +1,6 @@
 """Assembly of the full report: which panels it has, given a fit, its data and a bootstrap.
 
-To add a panel: write a function that returns a :class:`~hidag.reporting.content.Panel` (in
-`panels.py`, from the result of a diagnostic), add a builder to `PANELS` below that computes the
-diagnostic from `ReportInputs` or returns None if the panel does not apply, and test it in
-``tests/reporting``. Page, table of contents, JSON file and warnings need no change.
+docs/how_to_add.md adds a panel.
 """
 
 from __future__ import annotations

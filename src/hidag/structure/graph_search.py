@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -156,6 +157,41 @@ def discover(
     ).graph
 
 
+@dataclass(frozen=True)
+class SearchTask:
+    """What a built-in search of K variables is given."""
+
+    cache: ScoreCache
+    n_variables: int
+    constraints: NDArray[np.uint8] | None  # (K, K), see `Knowledge.constraints`
+    required: NDArray[np.int8] | None  # (K, K)
+    max_parents: int | None
+
+
+#: Adjacency of the CPDAG, number of steps, and the best DAG if the search is over DAGs.
+Found = tuple[NDArray[np.int8], int, DAG | None]
+
+
+def _search_exactly(task: SearchTask) -> Found:
+    own = task.cache, task.n_variables, task.constraints, task.required, task.max_parents
+    best = DAG(best_dag(*own))
+    return orient_by_knowledge(best.to_cpdag().adjacency, task.constraints), 0, best
+
+
+def _search_greedily(climb: Callable[..., Any], task: SearchTask) -> Found:
+    climber = ClassSearch(task.cache, task.n_variables, task.constraints, task.max_parents)
+    adjacency = climber.adjacency(climb(climber, task.required))
+    return adjacency, climber.n_steps, None
+
+
+#: The searches by name.
+SEARCHES: dict[str, Callable[[SearchTask], Found]] = {
+    "xges": partial(_search_greedily, xges),
+    "ges": partial(_search_greedily, ges),
+    "exact": _search_exactly,
+}
+
+
 def search_graph(
     data: LatentCounts | ArrayLike,
     *,
@@ -200,17 +236,11 @@ def search_graph(
             raise GraphError("wrong-graph-size", text, {"shape": adjacency.shape, "n": n})
         cpdag = CPDAG(adjacency, counts.names).to_dag().to_cpdag().adjacency
         adjacency = orient_by_knowledge(cpdag, constraints)
-    elif search == "exact":
-        best = DAG(best_dag(cache, n, constraints, required, max_parents))
-        adjacency = orient_by_knowledge(best.to_cpdag().adjacency, constraints)
-    elif search in ("ges", "xges"):
-        climber = ClassSearch(cache, n, constraints, max_parents)
-        state = (ges if search == "ges" else xges)(climber, required)
-        adjacency = climber.adjacency(state)
-        n_steps = climber.n_steps
+    elif search in SEARCHES:
+        task = SearchTask(cache, n, constraints, required, max_parents)
+        adjacency, n_steps, best = SEARCHES[search](task)
     else:
-        choices = Choices(("xges", "ges", "exact"), python_only="a callable")
-        raise invalid_setting("search", choices, search)
+        raise invalid_setting("search", Choices(tuple(SEARCHES), python_only="a callable"), search)
     graph = CPDAG(adjacency, counts.names)
     dag = best if best is not None and is_lean else graph.to_dag()
     value = graph_score(local_score, dag.parents)
