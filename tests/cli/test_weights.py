@@ -86,7 +86,7 @@ def test_a_weighted_fit_has_weighted_fit_statistics(hidag, tmp_path, answers, mo
 
 def test_commands_that_need_the_weights_require_them(hidag, fitted, survey):
     out, _ = fitted
-    for command, what in (("bootstrap", "a bootstrap"), ("errors", "standard errors")):
+    for command, what in (("bootstrap", "a bootstrap"), ("standard-errors", "standard errors")):
         refused = hidag(command, out, survey)
         assert refused.exit_code == 1
         assert refused.stderr == (
@@ -135,14 +135,14 @@ def test_standard_errors_do_not_depend_on_the_scale_of_weights(
     hidag, fitted, survey, answers, weights
 ):
     out, _ = fitted
-    ran = hidag("errors", out, survey, "--weights", "stands_for", "--json")
+    ran = hidag("standard-errors", out, survey, "--weights", "stands_for", "--json")
     assert ran.exit_code == 0, ran.stderr
     result = library.load(out / "result.npz")
     scaled = weights * weights.sum() / (weights**2).sum()
     right = library.standard_errors(result, answers, sample_weight=scaled, kind="sandwich")
     reported = [row["standard_error"] for row in json.loads(ran.stdout)]
     np.testing.assert_allclose(reported, [row["standard_error"] for row in right.to_rows()])
-    chosen = hidag("errors", out, survey, "--weights", "stands_for", "--kind", "louis")
+    chosen = hidag("standard-errors", out, survey, "--weights", "stands_for", "--kind", "louis")
     worth = weights.sum() ** 2 / (weights**2).sum()
     assert f"by the observed information: {worth:.6g} rows" in chosen.stdout
 

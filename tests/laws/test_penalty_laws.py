@@ -136,9 +136,8 @@ def test_descent_is_its_plain_python_body(name):
 def test_an_unknown_penalty_is_refused():
     with pytest.raises(SettingError) as caught:
         default_penalty("lasso", 100, 2)
-    assert (
-        str(caught.value) == f"penalty must be {', '.join(map(repr, SHAPES))} or None, got 'lasso'"
-    )
+    names = ", ".join(map(repr, SHAPES))
+    assert str(caught.value) == f"penalty must be {names} or None, got 'lasso'"
 
 
 def test_nonnegative_coefficients_are_those_of_nonnegative_least_squares():

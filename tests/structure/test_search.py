@@ -143,7 +143,7 @@ def test_a_clear_network_is_found_exactly() -> None:
         assert discover(np.stack([a, b, c, d], 1), names="abcd", search=search) == truth
 
 
-def test_weights_rows_and_counts_say_the_same() -> None:
+def test_weights_rows_and_counts_give_the_same_graph() -> None:
     rng = np.random.default_rng(5)
     rows, _ = network_rows(rng, 5, 800)
     counts = LatentCounts.from_rows(rows)

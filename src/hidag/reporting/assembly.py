@@ -78,7 +78,7 @@ def _uncertainty(inputs: ReportInputs) -> Panel:
         # Each parameter needs sums over all rows.
         work = float(n_rows) * inputs.n_cells * count_parameters(result) * JUNCTION_TREE_COST
     if work > MAX_ERROR_WORK:
-        errors = "`hidag errors` computes them for this Q and this graph"
+        errors = "`hidag standard-errors` computes them for this Q and this graph"
         slow = f"Standard errors take longer than the fit; {errors}, and {bootstrap}."
         return Panel(Heading.UNCERTAINTY, (slow,))
     # Survey weights are not counts of rows, as the observed information would assume.
@@ -224,7 +224,7 @@ def missing_section(headings: Iterable[str], result: FitResult) -> Section | Non
         return None
     # Standard errors need sums over joint states.
     if Heading.UNCERTAINTY not in present and can_sum_states(result):
-        missing[0] += ", or `hidag errors` for this Q and this graph"
+        missing[0] += ", or `hidag standard-errors` for this Q and this graph"
     text = (
         "This report was written without the data. `hidag fit --out` writes the full report, and "
         f"these commands compute the rest. {'; '.join(missing)}."

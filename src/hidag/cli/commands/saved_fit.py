@@ -1,4 +1,4 @@
-"""`hidag report`, `info`, `errors`, `goodness`, `classify` and `bootstrap`: use a saved fit."""
+"""Commands that use a saved fit, from `hidag report` to `bootstrap`."""
 
 from __future__ import annotations
 
@@ -94,8 +94,11 @@ def _say_versions() -> None:
     say_columns(rows)
 
 
-@app.command(epilog="Example:\n\n`hidag errors fit answers.csv --out errors.csv`")
-def errors(
+@app.command(
+    "standard-errors",
+    epilog="Example:\n\n`hidag standard-errors fit answers.csv --out errors.csv`",
+)
+def show_standard_errors(
     result: opt.FitFile,
     table: DataTable,
     kind: str | None = option(
