@@ -270,6 +270,6 @@ def import_extra(module: str, use: str, extra: str) -> Any:
 def not_fitted(given: Any, needed: str = "this function needs") -> SettingError:
     """Return the error of something that is no fit where one is ``needed``."""
     text = "{needed} a fitted DCRL or a FitResult, got {found}"
-    params = {"needed": needed, "found": type(given).__name__}
     advice = Advice("fit-first", "call fit first") if hasattr(given, "get_params") else None
-    return SettingError("not-fitted", text, params, advice=advice)
+    found = type(given).__name__
+    return SettingError("not-fitted", text, advice=advice, needed=needed, found=found)

@@ -260,3 +260,11 @@ def test_thousands_are_grouped(result):
     content = ReportContent(sections=(Section("Pairs", (), (), ("pairs",)),), tables=(table,))
     page = render_report(result, content, plots=False)
     assert " of 1,234 rows; all of them are in " in page
+
+
+def test_a_name_that_looks_like_a_command_is_none(result):
+    named = replace(result, item_names=("`hidag x`", *result.item_names[1:]))
+    content = ReportContent(misfits=("item '`hidag x`' misfits; `hidag goodness` tests it",))
+    page = render_report(named, content, plots=False)
+    assert "<code>hidag x</code>" not in page
+    assert "<code>hidag goodness</code>" in page

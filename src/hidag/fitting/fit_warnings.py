@@ -352,9 +352,8 @@ def overdispersion_message(result: FitResult) -> Message | None:
     worst = max(ratios, key=lambda name: ratios[name])
     own = dict(zip(result.item_names, result.families, strict=True))
     suggested = {name: family_named(own[name]).overdispersed_alternative for name in ratios}
-    family: Any = suggested
-    if len(ratios) == len(result.item_names) and len(set(suggested.values())) == 1:
-        family = suggested[worst]
+    same = len(ratios) == len(result.item_names) and len(set(suggested.values())) == 1
+    family: Any = suggested[worst] if same else suggested
     return Message(
         "overdispersed-counts",
         "{n} of {n_items} {have} more variance than the Poisson family given the latents "

@@ -19,6 +19,7 @@ from hidag.inference.refit import (
     MAX_JOINT_STATES,
     SAME_LATENT,
     BootstrapTask,
+    Failure,
     Refit,
     align_refit,
     network_from_arrays,
@@ -51,7 +52,8 @@ class BootstrapResult:
     q_given, knowing : bool
         Whether all of Q was given, and so the same in every refit; whether prior knowledge was
         used.
-    failures : tuple of str, why resamples could not be fitted; these are not among the B refits
+    failures : tuple of Failure
+        Code and reason of the resamples that could not be fitted, which are not among the B refits.
     fitted : Refit, the first fit
     adjacency : int8 array (B, K, K)
     q_matrix : int8 array (B, J, K)
@@ -83,7 +85,7 @@ class BootstrapResult:
     n_resamples: int
     n_rows: int
     q_given: bool
-    failures: tuple[str, ...]
+    failures: tuple[Failure, ...]
     fitted: Refit
     adjacency: NDArray[np.int8]
     q_matrix: NDArray[np.int8]
@@ -103,13 +105,13 @@ class BootstrapResult:
     in_sum: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, task: BootstrapTask, found: list[Refit | str]) -> BootstrapResult:
+    def of(cls, task: BootstrapTask, found: list[Refit | Failure]) -> BootstrapResult:
         """Return the result of the resamples ``found`` for a ``task``."""
         refits = [one for one in found if isinstance(one, Refit)]
-        failures = tuple(one for one in found if isinstance(one, str))
+        failures = tuple(one for one in found if isinstance(one, Failure))
         if not refits:
             reason = "no resample could be fitted; the first error was: {reason}"
-            raise HidagError("no-refits", reason, reason=failures[0])
+            raise HidagError("no-refits", reason, reason=failures[0].reason)
         fit, given = task.fit, task.fit.q_given
         terms = fit.terms.joined(one.terms(fit.terms.levels) for one in refits)
         fitted, arrays = align_refit(fit, fit).on(terms), stack_refits(refits, terms)
@@ -262,7 +264,7 @@ class BootstrapResult:
         if self.failures:
             lines.append(
                 f"{len(self.failures)} of {self.n_resamples} resamples could not be fitted, for "
-                f"instance: {self.failures[0]}"
+                f"instance: {self.failures[0].reason}"
             )
         n_open = int((~self.converged).sum())
         if n_open:
@@ -323,6 +325,7 @@ class BootstrapResult:
             for name, value in header.items()
             if name in known
         }
+        values["failures"] = tuple(Failure(*one) for one in values["failures"])
         first = {name: array for name, array in arrays.items() if name.startswith(_OF_FIT)}
         for name in arrays.keys() - first.keys():
             arrays[name].setflags(write=False)

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -244,7 +244,14 @@ class BootstrapTask:
     seed: int
 
 
-def run_resample(task: BootstrapTask, index: int) -> tuple[int, Refit | str]:
+class Failure(NamedTuple):
+    """Why a resample could not be fitted: the code of the error and its text."""
+
+    code: str
+    reason: str
+
+
+def run_resample(task: BootstrapTask, index: int) -> tuple[int, Refit | Failure]:
     """Return an index and its refit, or why it failed; depends on seed and index only."""
     rng = np.random.default_rng(np.random.SeedSequence(task.seed, spawn_key=(index,)))
     values, weights, n_rows = task.values, task.weights, len(task.values)
@@ -269,4 +276,4 @@ def run_resample(task: BootstrapTask, index: int) -> tuple[int, Refit | str]:
             matching = None if knowledge is None else knowledge.matching
             return index, align_refit(model.result_, task.fit, matching)
         except HidagError as error:
-            return index, str(error)
+            return index, Failure(error.code, str(error))

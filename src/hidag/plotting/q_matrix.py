@@ -15,7 +15,7 @@ from hidag.measurement.parameters import nominal_item
 from hidag.plotting import figure as frame
 from hidag.plotting import style
 from hidag.plotting.figure import Size
-from hidag.results import result_or_array
+from hidag.results import as_result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,7 +78,7 @@ def plot_q(
         params = {"first": Setting("truth"), "second": Setting("provisional")}
         advice = Advice("omit-option", "omit one of them")
         raise SettingError("exclusive-options", template, params, advice=advice)
-    result = result_or_array(result)
+    result = as_result(result) if hasattr(result, "get_params") else result
     values, q, default_label = standardized_loadings(result)
     items, latents = _names(result, values.shape, item_names, latent_names)
     ax = ax or frame.new_axes(frame.size_of_q(*values.shape))
@@ -230,7 +230,7 @@ def plot_loadings(
     latent_names, item_names : tuple of str, optional
         Default: those of the result, or Z1, Z2, ... and X1, X2, ...
     """
-    result = result_or_array(result)
+    result = as_result(result) if hasattr(result, "get_params") else result
     values, q, label = standardized_loadings(result)
     items, latents = _names(result, values.shape, item_names, latent_names)
     ax = ax or frame.new_axes(size_of_loadings(len(latents)))

@@ -1,16 +1,9 @@
 """The result of a fit, and the files it is saved in."""
 
-from hidag.results.fit_result import (
-    AnyFit,
-    FitResult,
-    as_result,
-    reorder_items,
-    result_or_array,
-    versions_used,
-)
+from hidag.results.fit_result import AnyFit, FitResult, as_result, reorder_items, versions_used
 from hidag.results.saved_result import FIT_FILE, load, read_archive, without_nan, write_archive
 
 __all__ = [
     "AnyFit", "FIT_FILE", "FitResult", "as_result", "load", "read_archive", "reorder_items",
-    "result_or_array", "versions_used", "without_nan", "write_archive",
+    "versions_used", "without_nan", "write_archive",
 ]  # fmt: skip

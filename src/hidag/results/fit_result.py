@@ -335,11 +335,6 @@ def as_result(fit: Any, needed: str = "this function needs") -> FitResult:
     return found
 
 
-def result_or_array(given: Any) -> Any:
-    """Return the result of a ``DCRL``, and anything else as it is."""
-    return as_result(given) if hasattr(given, "get_params") else given
-
-
 def reorder_items(result: FitResult, order: NDArray[np.intp]) -> FitResult:
     """Return the same fit with the item ``order[j]`` in position j, as sums round by order."""
     places = order.tolist()

@@ -99,8 +99,7 @@ def load(path: str | Path) -> FitResult:
     responses = Responses.of(families)
     facts = header["facts"]
     costs = facts.pop("knowledge_cost")
-    products = header["interactions"]
-    interactions = tuple(tuple((int(k), int(u)) for k, u in pairs) for pairs in products)
+    interactions = tuple(tuple((int(k), int(u)) for k, u in own) for own in header["interactions"])
     law: LatentLaw
     if "law_parents" in header:
         tables = tuple(arrays[f"law_table_{k}"] for k in range(space.n_latents))
@@ -137,18 +136,16 @@ def load(path: str | Path) -> FitResult:
         settings=header["settings"],
         versions=header["versions"],
         seen_rows=seen,
-        knowledge_cost={part: _knowledge_cost(cost) for part, cost in costs.items()},
+        knowledge_cost={
+            part: KnowledgeCost(**{**cost, "pairs": tuple(map(tuple, cost["pairs"]))})
+            for part, cost in costs.items()
+        },
     )
 
 
 def _plain(value: Any) -> Any:
     """Return a value of the header: null stands for NaN, lists are tuples."""
     return float("nan") if value is None else tuple(value) if isinstance(value, list) else value
-
-
-def _knowledge_cost(cost: Mapping[str, Any]) -> KnowledgeCost:
-    pairs = tuple((a, b, float(lost)) for a, b, lost in cost.get("pairs", ()))
-    return KnowledgeCost(**{**cost, "pairs": pairs})
 
 
 def write_archive(

@@ -157,39 +157,27 @@ def discover(
     ).graph
 
 
-@dataclass(frozen=True)
-class SearchTask:
-    """What a built-in search of K variables is given."""
-
-    cache: ScoreCache
-    n_variables: int
-    constraints: NDArray[np.uint8] | None  # (K, K), see `Knowledge.constraints`
-    required: NDArray[np.int8] | None  # (K, K)
-    max_parents: int | None
-
-
 #: Adjacency of the CPDAG, number of steps, and the best DAG if the search is over DAGs.
 Found = tuple[NDArray[np.int8], int, DAG | None]
 
 
-def _search_exactly(task: SearchTask) -> Found:
-    own = task.cache, task.n_variables, task.constraints, task.required, task.max_parents
-    best = DAG(best_dag(*own))
-    return orient_by_knowledge(best.to_cpdag().adjacency, task.constraints), 0, best
+def _search_exactly(cache: ScoreCache, n: int, constraints: Any, *rules: Any) -> Found:
+    best = DAG(best_dag(cache, n, constraints, *rules))
+    return orient_by_knowledge(best.to_cpdag().adjacency, constraints), 0, best
 
 
-def _search_greedily(climb: Callable[..., Any], task: SearchTask) -> Found:
-    climber = ClassSearch(task.cache, task.n_variables, task.constraints, task.max_parents)
-    adjacency = climber.adjacency(climb(climber, task.required))
-    return adjacency, climber.n_steps, None
+def _climb(
+    climb: Any, cache: ScoreCache, n: int, constraints: Any, required: Any, max_parents: int | None
+) -> Found:
+    climber = ClassSearch(cache, n, constraints, max_parents)
+    return climber.adjacency(climb(climber, required)), climber.n_steps, None
 
 
-#: The searches by name.
-SEARCHES: dict[str, Callable[[SearchTask], Found]] = {
-    "xges": partial(_search_greedily, xges),
-    "ges": partial(_search_greedily, ges),
-    "exact": _search_exactly,
-}
+#: The searches by name: functions of scores, number of variables, constraints and required edges
+#: (see `Knowledge`; None without) and largest number of parents.
+SEARCHES: dict[str, Callable[..., Found]] = {
+    "xges": partial(_climb, xges), "ges": partial(_climb, ges), "exact": _search_exactly,
+}  # fmt: skip
 
 
 def search_graph(
@@ -237,8 +225,8 @@ def search_graph(
         cpdag = CPDAG(adjacency, counts.names).to_dag().to_cpdag().adjacency
         adjacency = orient_by_knowledge(cpdag, constraints)
     elif search in SEARCHES:
-        task = SearchTask(cache, n, constraints, required, max_parents)
-        adjacency, n_steps, best = SEARCHES[search](task)
+        run = SEARCHES[search]
+        adjacency, n_steps, best = run(cache, n, constraints, required, max_parents)
     else:
         raise invalid_setting("search", Choices(tuple(SEARCHES), python_only="a callable"), search)
     graph = CPDAG(adjacency, counts.names)
