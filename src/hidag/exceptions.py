@@ -271,5 +271,5 @@ def not_fitted(given: Any, needed: str = "this function needs") -> SettingError:
     """Return the error of something that is no fit where one is ``needed``."""
     text = "{needed} a fitted DCRL or a FitResult, got {found}"
     advice = Advice("fit-first", "call fit first") if hasattr(given, "get_params") else None
-    found = type(given).__name__
-    return SettingError("not-fitted", text, advice=advice, needed=needed, found=found)
+    params = {"needed": needed, "found": type(given).__name__}
+    return SettingError("not-fitted", text, params, advice=advice)

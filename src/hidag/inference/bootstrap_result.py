@@ -52,8 +52,7 @@ class BootstrapResult:
     q_given, knowing : bool
         Whether all of Q was given, and so the same in every refit; whether prior knowledge was
         used.
-    failures : tuple of Failure
-        Code and reason of the resamples that could not be fitted, which are not among the B refits.
+    failures : tuple of Failure, of resamples that could not be fitted and are not among the refits
     fitted : Refit, the first fit
     adjacency : int8 array (B, K, K)
     q_matrix : int8 array (B, J, K)

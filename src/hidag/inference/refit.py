@@ -41,8 +41,7 @@ def refit_settings(result: FitResult) -> tuple[dict[str, Any], list[str]]:
     if isinstance(settings.get("knowledge"), Mapping):
         settings["knowledge"] = Knowledge.from_dict(settings["knowledge"])
     # Functions and objects are not stored.
-    mappings = [name for name, value in settings.items() if isinstance(value, Mapping)]
-    absent = [name for name in mappings if NOT_STORED in settings[name]]
+    absent = [n for n, v in settings.items() if isinstance(v, Mapping) and NOT_STORED in v]
     return {name: value for name, value in settings.items() if name not in absent}, absent
 
 

@@ -173,8 +173,7 @@ def _climb(
     return climber.adjacency(climb(climber, required)), climber.n_steps, None
 
 
-#: The searches by name: functions of scores, number of variables, constraints and required edges
-#: (see `Knowledge`; None without) and largest number of parents.
+#: The searches by name, called with scores, number of variables, rules, required edges and limit.
 SEARCHES: dict[str, Callable[..., Found]] = {
     "xges": partial(_climb, xges), "ges": partial(_climb, ges), "exact": _search_exactly,
 }  # fmt: skip
