@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,6 @@ from hidag.strategy.measurement import Measurement
 from hidag.structure.knowledge import Knowledge
 
 Array = NDArray[np.float64]
-Init = TypeVar("Init", bound=Callable[..., None])
 logger = logging.getLogger("hidag")
 #: Attributes of a fitted estimator that are those of its result, with an underscore at the end.
 _FITTED = (
@@ -125,18 +123,6 @@ class FittedModel(TransformerMixin):  # type: ignore[misc]
         return np.array(self.result_.latent_names, dtype=object)
 
 
-def _accept_former_names(init: Init) -> Init:
-    """Return the constructor with ``score`` as another keyword for ``graph_score``."""
-
-    @wraps(init)
-    def accept(self: DCRL, *args: Any, **settings: Any) -> None:
-        if "score" in settings:
-            settings["graph_score"] = settings.pop("score")
-        init(self, *args, **settings)
-
-    return cast("Init", accept)
-
-
 class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
     """Discrete causal representation learning.
 
@@ -172,8 +158,8 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
     penalty : {"tlp", "scad", "mcp", None}, default "tlp"
         Penalty on the loadings.
     penalty_strength, penalty_threshold : float, optional
-        lambda_N and tau_N. By default the initial values are log(N K) / 2 and
-        sqrt(lambda_N / N) / 2, and the final strength is estimated.
+        lambda_N, the log-likelihood that a loading must gain, and tau_N. By default the initial
+        values are log(N K) / 2 and sqrt(lambda_N / N) / 2, and the final strength is estimated.
     method : {"auto", "em", "saem"}, default "auto"
         Exact EM over all joint states (at most 16 binary latents), or stochastic approximation EM
         with Gibbs sampling. "auto" uses EM up to 2^13 states, unless N J 2^K exceeds 4e9.
@@ -190,8 +176,7 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         must also be supported by the observed-data likelihood. Not used for resampled rows.
     graph_score : {"auto", "bdeu", "bic", "lean"} or local score, default "auto"
         Score of the graph search. "auto" is BDeu for binary latents, and "lean", a BIC with
-        parsimonious conditional tables, for more levels. The former name ``score`` is accepted as
-        a keyword argument; ``model.score`` is scikit-learn's method.
+        parsimonious conditional tables, for more levels.
     equivalent_sample_size : float or "auto", default "auto"
         Of BDeu. "auto" is 1 for binary latents, and maximises the marginal likelihood otherwise.
     search : {"xges", "ges", "exact"} or callable, default "xges"
@@ -252,7 +237,6 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
     _initial_values: InitialValues | None = None
     _map_knowledge: Callable[[Measurement], Knowledge | None] | None = None
 
-    @_accept_former_names
     def __init__(  # noqa: PLR0913
         self,
         n_latents: int | str,

@@ -265,3 +265,11 @@ def import_extra(module: str, use: str, extra: str) -> Any:
             if extra
             else Advice("install-package", "use pip install {package}"),
         ) from error
+
+
+def not_fitted(given: Any, needed: str = "this function needs") -> SettingError:
+    """Return the error of something that is no fit where one is ``needed``."""
+    text = "{needed} a fitted DCRL or a FitResult, got {found}"
+    advice = Advice("fit-first", "call fit first") if hasattr(given, "get_params") else None
+    params = {"needed": needed, "found": type(given).__name__}
+    return SettingError("not-fitted", text, params, advice=advice)

@@ -1,4 +1,4 @@
-"""`hidag errors`, `goodness`, `classify` and `validate-q` on a small table."""
+"""`hidag standard-errors`, `goodness`, `classify` and `validate-q` on a small table."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def test_classify_keeps_the_names_of_the_rows(hidag, study, tmp_path):
 
 def test_errors_take_weights_from_a_column(hidag, study, tmp_path):
     fit, table, _ = study
-    ran = hidag("errors", fit, table)
+    ran = hidag("standard-errors", fit, table)
     assert ran.exit_code == 0, ran.stderr
     assert ran.stdout.startswith(
         "standard errors given Q, by the observed information: 400 rows, 19 parameters, 90% "
     )
     out = tmp_path / "errors.csv"
-    ran = hidag("errors", fit, table, "--weights", "weight", "--out", out)
+    ran = hidag("standard-errors", fit, table, "--weights", "weight", "--out", out)
     assert ran.exit_code == 0, ran.stderr
     # 400 rows with weights 1 and 2 in turn report as much as 600^2 / 1000 equal ones.
     assert ran.stdout.startswith(
@@ -58,12 +58,12 @@ def test_errors_take_weights_from_a_column(hidag, study, tmp_path):
 def test_errors_write_what_is_expected_by_pattern(hidag, study, tmp_path):
     fit, table, _ = study
     out = tmp_path / "patterns.csv"
-    ran = hidag("errors", fit, table, "--patterns", out)
+    ran = hidag("standard-errors", fit, table, "--patterns", out)
     assert ran.exit_code == 0, ran.stderr
     header, *rows = read_rows(out)
     assert header[:4] == ["item", "latents", "pattern", "called"]
     assert ran.stdout.endswith(f"wrote {len(rows)} rows into {out}\n")
-    ran = hidag("errors", fit, table, "--out", out, "--patterns", out)
+    ran = hidag("standard-errors", fit, table, "--out", out, "--patterns", out)
     assert ran.exit_code == 1
     assert f"--out and --patterns both name {out}; they need two files" in ran.stderr
 
@@ -120,9 +120,9 @@ def test_validate_q_does_not_name_the_option_no_q(hidag, tmp_path, answers):
     [
         (("classify", "FIT", "TABLE", "--id", "nane"),
          "has no column 'nane'; did you mean 'name'?"),
-        (("errors", "FIT", "TABLE", "--weights", "name"),
+        (("standard-errors", "FIT", "TABLE", "--weights", "name"),
          "column 'name' must hold a number in every row"),
-        (("errors", "FIT", "TABLE", "--kind", "bootstrap"),
+        (("standard-errors", "FIT", "TABLE", "--kind", "bootstrap"),
          "--kind must be louis, sandwich or scores, got 'bootstrap'"),
         (("validate-q", "ITEMS"),
          "there is no Q-matrix to validate; give one with --q, or give a folder that holds q.csv"),

@@ -111,7 +111,7 @@ def test_reports_name_the_command_that_computes_slow_results(hidag, table, tmp_p
     assert hidag("fit", table, "-k", 2, "--out", out, "--no-plots").exit_code == 0
     page = (out / "report.html").read_text("utf-8")
     assert "<h2>Uncertainty</h2>" in page
-    command = "<code>hidag errors</code>"
+    command = "<code>hidag standard-errors</code>"
     assert f"Standard errors take longer than the fit; {command} computes them" in page
 
 
@@ -200,7 +200,7 @@ def test_options_reach_the_estimator(hidag, table, tmp_path):
         "n_starts": 1,
         "method": "saem",
         "penalty": "scad",
-        "score": "bic",
+        "graph_score": "bic",
         "search": "ges",
         "resample": "2N",
         "max_iter": 40,

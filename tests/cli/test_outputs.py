@@ -38,7 +38,7 @@ def _read_here(out):
     )
 
 
-@pytest.mark.parametrize("command", ["classify", "errors"])
+@pytest.mark.parametrize("command", ["classify", "standard-errors"])
 def test_results_do_not_overwrite_the_table(hidag, fitted, command):
     fit, table, _ = fitted
     _refused(hidag, table, _read_here(table), command, fit, table, "--out", table)

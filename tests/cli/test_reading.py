@@ -42,7 +42,7 @@ def test_missing_codes_are_stored_with_the_fit(hidag, coded, tmp_path):
     assert ours.reading == {"missing": ["99,-9", "item2=refused"], "drop": ["rem*"]}
     for words in (
         ("classify", "FIT", table, "--out", "OUT"),
-        ("errors", "FIT", table, "--out", "OUT"),
+        ("standard-errors", "FIT", table, "--out", "OUT"),
         ("goodness", "FIT", table, "--tables", 2, "--json"),
     ):
         outputs = []
@@ -199,7 +199,7 @@ def test_yes_and_no_are_read_as_1_and_0_throughout(hidag, tmp_path, answers):
         "holds only 0 and 1, read from words such as yes and no",
         "holds only 0 and 1",
     )
-    for command in ("classify", "errors"):
+    for command in ("classify", "standard-errors"):
         assert hidag(command, tmp_path / "fit", table).exit_code == 0
     assert hidag("goodness", tmp_path / "fit", table, "--tables", 2).exit_code == 0
     words = ("-r", 2, "--jobs", 1, "--start", "fitted")

@@ -74,10 +74,10 @@ def test_a_weighted_fit_has_weighted_fit_statistics(hidag, tmp_path, answers, mo
     assert "it fits badly" in ran.stderr
     report = tmp_path / "fit" / "report.html"
     assert "It fits badly" in report.read_text("utf-8")
-    # What an earlier version wrote counted every row once.
+    # Statistics that counted every row once do not assess a weighted fit.
     parts = json.loads((tmp_path / "fit" / "report.json").read_text("utf-8"))
-    del parts["by_weights"]
-    (tmp_path / "fit" / "report.json").write_text(json.dumps({**parts, "doubts": []}), "utf-8")
+    unweighted = {**parts, "weighted": False, "misfits": []}
+    (tmp_path / "fit" / "report.json").write_text(json.dumps(unweighted), "utf-8")
     assert hidag("report", tmp_path / "fit").exit_code == 0
     page = report.read_text("utf-8")
     assert "The fit statistics ignore the sample weights" in page
@@ -86,7 +86,7 @@ def test_a_weighted_fit_has_weighted_fit_statistics(hidag, tmp_path, answers, mo
 
 def test_commands_that_need_the_weights_require_them(hidag, fitted, survey):
     out, _ = fitted
-    for command, what in (("bootstrap", "a bootstrap"), ("errors", "standard errors")):
+    for command, what in (("bootstrap", "a bootstrap"), ("standard-errors", "standard errors")):
         refused = hidag(command, out, survey)
         assert refused.exit_code == 1
         assert refused.stderr == (
@@ -135,14 +135,14 @@ def test_standard_errors_do_not_depend_on_the_scale_of_weights(
     hidag, fitted, survey, answers, weights
 ):
     out, _ = fitted
-    ran = hidag("errors", out, survey, "--weights", "stands_for", "--json")
+    ran = hidag("standard-errors", out, survey, "--weights", "stands_for", "--json")
     assert ran.exit_code == 0, ran.stderr
     result = library.load(out / "result.npz")
     scaled = weights * weights.sum() / (weights**2).sum()
     right = library.standard_errors(result, answers, sample_weight=scaled, kind="sandwich")
     reported = [row["standard_error"] for row in json.loads(ran.stdout)]
     np.testing.assert_allclose(reported, [row["standard_error"] for row in right.to_rows()])
-    chosen = hidag("errors", out, survey, "--weights", "stands_for", "--kind", "louis")
+    chosen = hidag("standard-errors", out, survey, "--weights", "stands_for", "--kind", "louis")
     worth = weights.sum() ** 2 / (weights**2).sum()
     assert f"by the observed information: {worth:.6g} rows" in chosen.stdout
 

@@ -16,10 +16,13 @@ def page():
     """Run the code of the page, and undo its registrations afterwards."""
     from hidag.measurement.penalties import SHAPES
     from hidag.reporting import assembly
-    from hidag.strategy import exploratory
+    from hidag.strategy import confirmatory, exploratory
+    from hidag.strategy.observed_likelihood import edge_tests
+    from hidag.structure.graph_search import SEARCHES
     from hidag.structure.scores import SCORES
 
     panels, start_points = assembly.PANELS, exploratory.start_points
+    rule, supports_edge = confirmatory.choose_n_starts, edge_tests.supports_edge
     names: dict = {"__name__": "page"}
     try:
         exec(compile(python_blocks(PAGE), PAGE.name, "exec"), names)
@@ -28,9 +31,17 @@ def page():
         assembly.PANELS, exploratory.start_points = panels, start_points
         SHAPES.pop("midway", None)
         SCORES.pop("sparse-bic", None)
+        SEARCHES.pop("forest", None)
+        confirmatory.choose_n_starts, edge_tests.supports_edge = rule, supports_edge
 
 
-@pytest.mark.parametrize("heading", ["A penalty", "A score", "A report panel", "A start"])
+HEADINGS = (
+    "A penalty", "A score", "A report panel", "A start", "A search", "The number of starts",
+    "An edge test",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("heading", HEADINGS)
 def test_a_recipe_names_at_most_three_files(heading) -> None:
     section = PAGE.read_text("utf-8").split(f"## {heading}\n")[1].split("\n## ")[0]
     table = "\n".join(line for line in section.splitlines() if line.startswith("|"))
@@ -76,3 +87,20 @@ def test_the_start_is_used(page) -> None:
     assert labels[-1] == "clusters of items"
     assert len(labels) == 3
     assert evaluate(page["started"], page["truth"]).shd_q == 0
+
+
+def test_the_search_is_available_everywhere(page) -> None:
+    from ..structure import test_search as tests
+
+    tests.test_reported_score_is_the_graphs("forest", "bic")
+    assert max(map(len, page["forest"].to_dag().parents)) <= 1
+
+
+def test_the_number_of_starts_is_that_of_the_rule(page) -> None:
+    assert len(page["given"].result_.starts) == 3
+
+
+def test_the_edge_test_decides(page) -> None:
+    found = page["tested"].edge_tests
+    assert found
+    assert all(test.kept == (test.likelihood_loss > 2.0 * test.saved) for test in found)

@@ -71,7 +71,7 @@ def test_names_in_tables_of_how_to_add_are_in_their_files() -> None:
         if not line.startswith("|") or len(files) != 1 or not files[0].endswith(".py"):
             continue
         source = (ROOT / files[0]).read_text("utf-8")
-        for name in re.findall(r"`([A-Za-z_]\w+(?:\.\w+)?)`", line.split("|")[2]):
+        for name in re.findall(r"`([A-Za-z_]\w+(?:\.\w+)?)`", line):
             if (ROOT / Path(files[0]).parent / name).exists():
                 continue
             assert name.split(".")[-1] in source, f"{name} is not in {files[0]}"

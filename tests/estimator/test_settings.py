@@ -42,7 +42,6 @@ def test_verbose_writes_types_and_method(small, capsys):
             "method must be 'auto', 'em' or 'saem', got 'mcmc'",
         ),
         ({"law": "dense"}, "law must be 'auto', 'network' or 'saturated', got 'dense'"),
-        ({"penalty": "l1"}, "penalty must be 'tlp', 'scad', 'mcp' or None, got 'l1'"),
         ({"n_starts": 0}, "n_starts must be a whole number of at least 1, got 0"),
         ({"tol": 0}, "tol must be a positive number, got 0"),
         (
@@ -112,13 +111,6 @@ def test_invalid_settings_raise_before_stage_one(small, settings):
     with pytest.raises(SettingError):
         DCRL(5, **{"family": "gaussian", "observer": calls.append, **settings}).fit(data.X)
     assert calls == []
-
-
-def test_the_former_name_of_graph_score_is_accepted():
-    assert DCRL(2, score="bic").get_params()["graph_score"] == "bic"
-    assert callable(DCRL(2, graph_score="bic").score)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'scores'"):
-        DCRL(2, scores="bic")
 
 
 def test_an_invalid_graph_score_raises(small):

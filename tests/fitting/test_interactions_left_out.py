@@ -14,7 +14,7 @@ from hidag.cli.messages import CommandLineStyle
 from hidag.exceptions import MisfitWarning
 from hidag.fitting.fit_warnings import interactions_message
 from hidag.measurement.parameters import Responses
-from hidag.reporting import list_concerns
+from hidag.reporting.fit_description import list_concerns
 from hidag.simulation import Truth, chain_dag, random_law, random_truth
 
 Q = np.array([[1, 1, 0], [0, 1, 1], *np.tile(np.eye(3, dtype=int), (3, 1)), [1, 0, 1]])

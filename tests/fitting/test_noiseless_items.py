@@ -14,7 +14,7 @@ from hidag.cli.messages import CommandLineStyle
 from hidag.exceptions import IdentifiabilityWarning
 from hidag.fitting.fit_warnings import noiseless_message
 from hidag.inference.standard_errors import standard_errors
-from hidag.reporting import describe_fit, list_concerns
+from hidag.reporting.fit_description import describe_fit, list_concerns
 
 CODE = "noiseless-items"
 

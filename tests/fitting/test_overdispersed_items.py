@@ -13,7 +13,8 @@ from hidag import DCRL, design, simulate
 from hidag.cli.messages import CommandLineStyle
 from hidag.exceptions import MisfitWarning
 from hidag.fitting.fit_warnings import overdispersion_message
-from hidag.reporting import list_concerns
+from hidag.measurement.families.counts import PoissonIdentity
+from hidag.reporting.fit_description import list_concerns
 
 
 def counts(shape: float, plain: tuple[int, ...] = (), n_rows: int = 800):
@@ -57,7 +58,8 @@ def test_a_saved_fit_has_the_same_warning(tmp_path):
 
 def test_the_advice_is_short_for_one_item_and_for_all():
     result, _ = fitted(counts(1.0))
-    one = overdispersion_message(replace(result, overdispersed={"falls": 1.84}))
+    named = replace(result, item_names=("falls", "days", *result.item_names[2:]))
+    one = overdispersion_message(replace(named, overdispersed={"falls": 1.84}))
     assert str(one) == (
         "1 of 8 items has more variance than the Poisson family given the latents ('falls', 1.8 "
         "times as much), so that standard errors, classification and edges are overconfident; fit "
@@ -66,7 +68,7 @@ def test_the_advice_is_short_for_one_item_and_for_all():
     every = overdispersion_message(result)
     assert "(the largest: 'item_" in str(every)
     assert every.params["family"].value == "negative-binomial"
-    many = overdispersion_message(replace(result, overdispersed={"days": 152.3}))
+    many = overdispersion_message(replace(named, overdispersed={"days": 152.3}))
     assert "('days', 150 times as much)" in str(many)
 
 
@@ -91,3 +93,11 @@ def test_true_poisson_designs_are_not_warned_about(kind, method):
         family = "poisson" if kind == "text" else "poisson-identity"
         result = DCRL(5, family=family, method=method, n_starts=1, random_state=0).fit(data.X)
     assert result.result_.overdispersed == {}
+
+
+def test_the_suggested_family_is_that_of_the_items_own_family(monkeypatch):
+    monkeypatch.setattr(PoissonIdentity, "overdispersed_alternative", "gamma")
+    result, _ = fitted(counts(1.0), family=["poisson-identity"] + ["poisson"] * 7)
+    found = overdispersion_message(replace(result, overdispersed={"item_0": 2.0, "item_1": 2.0}))
+    expected = {"item_0": "gamma", "item_1": "negative-binomial"}
+    assert found.params["family"].value == expected

@@ -14,7 +14,7 @@ from hidag.exceptions import (
     SettingError,
 )
 from hidag.fitting.settings import read_task
-from hidag.reporting import list_concerns
+from hidag.reporting.fit_description import list_concerns
 
 
 def task_of(n_items, n_latents, **settings):

@@ -94,7 +94,7 @@ def _cases() -> dict[str, Case]:
         "scad": Case(500, 4, settings={"penalty": "scad"}),
         "no penalty": Case(500, 3, settings={"penalty": None}),
         "resampled rows": Case(500, 4, settings={"resample": "2N"}),
-        "bic, exact search": Case(500, 4, settings={"score": "bic", "search": "exact"}),
+        "bic, exact search": Case(500, 4, settings={"graph_score": "bic", "search": "exact"}),
         "five starts": Case(500, 4, settings={"n_starts": 5}),
     }
     return cases | given

@@ -32,7 +32,7 @@ EXPECTED = Path(__file__).with_name("expected.json")
 COMMANDS = {
     "report": "report {fit} --out {out}/page.html",
     "info": "info {fit}",
-    "errors": "errors {fit} {table}",
+    "standard-errors": "standard-errors {fit} {table}",
     "goodness": "goodness {fit} {table}",
     "classify": "classify {fit} {table} --out {out}/rows.csv",
     "validate-q": "validate-q {table} --q {q} --family bernoulli",

@@ -111,7 +111,7 @@ def test_the_ordered_assumption_word_for_word() -> None:
     assert min(seen.values()) > 30
 
 
-def test_coefficients_decide_what_q_left_open() -> None:
+def test_coefficients_decide_conditions_that_q_does_not() -> None:
     q = np.array([[1, 0], [0, 1], [1, 0], [0, 1], [1, 1]])
     states = StateSpace.binary(2).states()
     law = np.full(4, 0.25)

@@ -172,21 +172,23 @@ def test_a_latent_without_items_is_unidentified():
     [
         (
             False,
-            "intervals from the information need the pattern of missing cells, but the version of "
-            "hidag that saved the fit did not store it",
+            "intervals from the information need the pattern of missing cells, which the result "
+            "does not store",
         ),
         (
             True,
-            "intervals from the information need the variation of the weights, but the version of "
-            "hidag that saved the fit did not store it",
+            "intervals from the information need the variation of the weights, which the result "
+            "does not store",
         ),
     ],
 )
-def test_older_files_with_missing_cells_or_weights_have_no_intervals(weighted, sentence, tmp_path):
+def test_missing_cells_or_weights_without_their_patterns_have_no_intervals(
+    weighted, sentence, tmp_path
+):
     table = a_table(400)
     fit = fitted(table if weighted else gaps(table), np.full(400, 0.5) if weighted else None)
     assert try_draw_asymptotic(fit, 2)[1] is None
-    path = replace(fit, seen_rows=None).save(tmp_path / "old.npz")
+    path = replace(fit, seen_rows=None).save(tmp_path / "fit.npz")
     assert load(path).seen_rows is None
     draws, obstacle = try_draw_asymptotic(load(path), 2)
     assert draws is None
@@ -198,7 +200,7 @@ def test_older_files_with_missing_cells_or_weights_have_no_intervals(weighted, s
     assert json.loads(as_json.output)["no_intervals"] == said
 
 
-def test_an_older_file_of_a_complete_table_has_the_same_intervals():
+def test_a_complete_table_without_its_patterns_has_the_same_intervals():
     fit = fitted(a_table(400))
     ours, theirs = (
         [draw.law.probabilities for draw in draw_asymptotic(one, 3)]

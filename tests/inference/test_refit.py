@@ -9,7 +9,7 @@ import pytest
 
 from hidag import BootstrapResult, Knowledge
 from hidag.causal import average_effects
-from hidag.exceptions import DataError, SettingError
+from hidag.exceptions import DataError
 from hidag.inference.refit import (
     BootstrapTask,
     Refit,
@@ -21,7 +21,6 @@ from hidag.inference.refit import (
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Terms
 from hidag.metrics import Parts, relabel_law
-from hidag.results import read_archive, write_archive
 from hidag.simulation import dag_from_parents, make_truth, random_law
 
 from ..fitted_models import result_at, two_latents
@@ -76,18 +75,6 @@ def test_interactions_of_single_refits_are_stored(tmp_path):
         for one, own in zip(replicates, (rich, fit), strict=True):
             effects = [average_effects(m, graph=fit.graph).rows() for m in (one, own)]
             assert effects[0] == effects[1]
-
-
-def test_files_without_the_terms_of_refits_still_load(tmp_path):
-    fit = two_latents(("gaussian",) * 6, effects="all")
-    found = BootstrapResult.of(task_of(fit), [align_refit(fit, fit)] * 2)
-    header, arrays = read_archive(found.save(tmp_path / "new.npz"), holds="bootstrap")
-    del arrays["fitted_asked"], header["knowing"]
-    write_archive(tmp_path / "old.npz", header, arrays, holds="bootstrap")
-    old = BootstrapResult.load(tmp_path / "old.npz")
-    assert old.coefficient_table() == found.coefficient_table()
-    assert next(old.replicates(fit)).terms == fit.terms
-    assert BootstrapResult.load(old.save(tmp_path / "again.npz")).summary() == found.summary()
 
 
 def test_a_refit_is_restored_from_its_arrays():
@@ -181,19 +168,6 @@ def test_laws_of_many_latents_are_stored_as_networks(as_result, tmp_path):
                 np.testing.assert_allclose(law.tables[k][again], own.law.tables[k][where])
     effects = average_effects(fit, causes=["Z1"], items=False, replicates=back, fix_graph=True)
     assert (effects.lower[0, 1:] <= effects.upper[0, 1:]).all()
-
-
-def test_bootstraps_saved_without_networks_have_no_replicates(as_result, tmp_path):
-    fit = many_latents(as_result, 0)
-    found = BootstrapResult.of(task_of(fit), [align_refit(fit, fit)] * 2)
-    header, arrays = read_archive(found.save(tmp_path / "new.npz"), holds="bootstrap")
-    for name in ("edges", "cells", "fitted_edges", "fitted_cells"):
-        del arrays[name]
-    write_archive(tmp_path / "old.npz", header, arrays, holds="bootstrap")
-    old = BootstrapResult.load(tmp_path / "old.npz")
-    assert old.law_table() == found.law_table()
-    with pytest.raises(SettingError, match="files of older versions lack them"):
-        next(old.replicates(fit))
 
 
 def test_a_large_network_is_restored_from_its_arrays(as_result):

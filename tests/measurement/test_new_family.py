@@ -146,7 +146,7 @@ def test_commands(page, truth, table, tmp_path):
     assert ran.exit_code == 0, ran.output
     for command in (
         ["info", out],
-        ["errors", out, path],
+        ["standard-errors", out, path],
         ["goodness", out, path],
         ["classify", out, path],
         ["whatif", out, "--do", "Z1=1"],

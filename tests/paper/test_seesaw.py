@@ -110,7 +110,7 @@ def test_jitter_is_uniform_within_its_bounds_and_moves_the_left_ball():
     np.testing.assert_allclose(moved - still, [0.02, 0.03], atol=0.005)
 
 
-def test_masks_are_thresholded_grays_made_smaller_and_pixels_their_least():
+def test_masks_are_thresholded_and_pixels_are_minima_of_masks():
     images = simulate_seesaw(6, rng=4)
     scenes = images.scenes(np.arange(6))
     full = (to_gray(scenes) > 80).astype(np.uint8)

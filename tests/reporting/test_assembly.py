@@ -68,7 +68,7 @@ def test_the_page_names_no_command_that_would_fail(many_states, monkeypatch, con
         f"statistics are {CLOSELY}."
     )
     assert f"Tests of the given Q-matrix are {CLOSELY}." in page
-    for command in ("hidag errors", "hidag validate-q"):
+    for command in ("hidag standard-errors", "hidag validate-q"):
         assert command not in page
     assert "Goodness of fit was not assessed." in page
     text = assembled(many_states, statistics=False)[2]
@@ -90,7 +90,9 @@ def test_residual_associations_are_found_with_many_states(many_states):
 def test_slow_standard_errors_name_their_command(many_states, monkeypatch):
     monkeypatch.setattr("hidag.reporting.assembly.MAX_ERROR_WORK", 0)
     text = assembled(many_states)[2]
-    assert text["Uncertainty"].startswith("Standard errors take longer than the fit; `hidag errors")
+    assert text["Uncertainty"].startswith(
+        "Standard errors take longer than the fit; `hidag standard-errors"
+    )
 
 
 def test_predictive_checks_need_no_sum_over_states(as_result):

@@ -9,14 +9,11 @@ import pytest
 
 from hidag import CPDAG, DCRL
 from hidag.exceptions import FileError
-from hidag.reporting import (
-    ReportContent,
+from hidag.reporting import ReportContent, format_edges, render_report, write_report
+from hidag.reporting.fit_description import (
     count_families,
     describe_fit,
-    format_edges,
     list_concerns,
-    render_report,
-    write_report,
 )
 from hidag.simulation import design, simulate
 from hidag.strategy.observed_likelihood.edge_tests import EdgeTest

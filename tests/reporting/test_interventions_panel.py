@@ -56,8 +56,7 @@ def test_slow_intervals_are_left_to_a_command(as_result):
     )
     assert interventions_panel(replace(fit, missing_share=0.1)).paragraphs[-1] == (
         "No intervals: intervals from the information need the pattern of missing "
-        "cells, but the version of hidag that saved the fit did not store it; `hidag bootstrap` "
-        "computes bootstrap intervals."
+        "cells, which the result does not store; `hidag bootstrap` computes bootstrap intervals."
     )
 
 

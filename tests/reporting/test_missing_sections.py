@@ -31,9 +31,9 @@ def test_missing_sections_name_their_commands(as_result):
 @pytest.mark.parametrize(
     ("n_latents", "widest", "command"),
     [
-        (13, 1, "`hidag bootstrap`, or `hidag errors`"),
+        (13, 1, "`hidag bootstrap`, or `hidag standard-errors`"),
         (14, 1, "`hidag bootstrap`."),
-        (14, 1 << 12, "`hidag bootstrap`, or `hidag errors`"),
+        (14, 1 << 12, "`hidag bootstrap`, or `hidag standard-errors`"),
     ],
 )
 def test_no_command_is_named_that_would_fail(as_result, n_latents, widest, command, configure):

@@ -10,12 +10,13 @@ import pytest
 from hidag import CPDAG, DCRL
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Terms
-from hidag.reporting import (
+from hidag.reporting import render_report
+from hidag.reporting.fit_description import (
     describe_effects,
     describe_fit,
     describe_latents,
+    describe_loadings,
     list_interactions,
-    render_report,
     summarize_latents,
 )
 from hidag.simulation import design, simulate
@@ -175,3 +176,14 @@ def test_latents_are_listed_with_their_strongest_items(binary):
         assert len(one.strongest) == min(one.n_items, 3)
     page = render_report(binary, plots=False)
     assert '<th scope="col">strongest items</th>' in page
+
+
+def test_the_scale_of_loadings_is_that_of_the_families(binary):
+    assert describe_loadings(binary).endswith("The predictor is the mean.")
+    mixed = list(binary.families)
+    mixed[:3] = "bernoulli-probit", "poisson-identity", "bernoulli"
+    parameters = dataclasses.replace(binary.parameters, families=tuple(mixed))
+    assert describe_loadings(dataclasses.replace(binary, parameters=parameters)).endswith(
+        "The predictor is the probit of a 1 for bernoulli-probit items; mean for poisson-identity "
+        "and gaussian items; log-odds of a 1 for bernoulli items."
+    )

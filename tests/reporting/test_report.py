@@ -173,15 +173,6 @@ def test_edges_have_the_support_of_their_direction(as_result):
 def test_contents_are_read_back_from_their_file(tmp_path):
     path = save_content(CONTENT, tmp_path / "report.json")
     assert load_content(path) == CONTENT
-    earlier = json.loads(path.read_text())
-    for name in ("examined", "directions", "doubts", "doubts_kept", "plots", "by_weights"):
-        del earlier[name]
-    path.write_text(json.dumps(earlier))
-    unknown = {"directions": (), "misfits": (), "misfits_stored": False, "plots": True}
-    assert load_content(path) == replace(CONTENT, **unknown)
-    earlier["sections"][0]["tables"] = []
-    path.write_text(json.dumps(earlier))
-    assert not load_content(path).fit_assessed
     path.write_text(json.dumps({"format": "other"}))
     with pytest.raises(
         FileError, match="is not a report file of hidag fit, or it is damaged; remove"
@@ -203,16 +194,6 @@ def test_the_page_is_green_only_if_the_fit_was_assessed_without_misfit(result):
         assert green not in worried
         assert grey not in worried
         assert worried.index("Another thing.") < worried.index("Model and data")
-
-
-def test_a_report_of_an_earlier_version_has_no_verdict(result):
-    calm = replace(result, converged=True, n_reached=2, information_ratio=0.9)
-    earlier = render_report(
-        calm, ReportContent(fit_assessed=True, misfits_stored=False), plots=False
-    )
-    assert "was not assessed" not in earlier
-    assert "did not store whether they indicate misfit" in earlier
-    assert '<div class="good"' not in earlier
 
 
 def test_unweighted_statistics_do_not_assess_a_weighted_fit(result):
@@ -279,3 +260,11 @@ def test_thousands_are_grouped(result):
     content = ReportContent(sections=(Section("Pairs", (), (), ("pairs",)),), tables=(table,))
     page = render_report(result, content, plots=False)
     assert " of 1,234 rows; all of them are in " in page
+
+
+def test_a_name_that_looks_like_a_command_is_none(result):
+    named = replace(result, item_names=("`hidag x`", *result.item_names[1:]))
+    content = ReportContent(misfits=("item '`hidag x`' misfits; `hidag goodness` tests it",))
+    page = render_report(named, content, plots=False)
+    assert "<code>hidag x</code>" not in page
+    assert "<code>hidag goodness</code>" in page

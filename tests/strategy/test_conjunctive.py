@@ -23,7 +23,7 @@ def drawn(effects: str, share: float, rng: np.random.Generator) -> tuple[np.ndar
 @pytest.mark.parametrize("effects", ["dina", "dino"])
 @pytest.mark.parametrize("share", [0.35, 0.65])
 @pytest.mark.parametrize("law", ["saturated", "auto"])
-def test_skills_are_the_right_way_round_whatever_the_start(effects, share, law):
+def test_skills_have_the_right_polarity_from_any_start(effects, share, law):
     X, skills = drawn(effects, share, np.random.default_rng(3))
     model = DCRL(3, effects=effects, q_matrix=Q, law=law, random_state=0).fit(X)
     # Items respond to a skill by guessing (.2) and slipping (.15): within sampling error.

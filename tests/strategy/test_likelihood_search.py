@@ -112,7 +112,7 @@ def test_the_search_by_likelihood_returns_a_test_of_each_edge(weak):
     assert [frozenset(test.pair) for test in known.tests] == [frozenset(("a", "b"))]
 
 
-def test_it_is_for_binary_latents_that_items_hardly_show(weak):
+def test_it_is_for_binary_latents_with_a_low_information_ratio(weak):
     assert use_likelihood_search(weak, CONFIG.information.low_ratio / 2)
     assert not use_likelihood_search(weak, CONFIG.information.low_ratio)
     assert not use_likelihood_search(

@@ -145,7 +145,7 @@ def average_effects(
     causes: Sequence[str] | None = None,
     items: bool = True,
     graph: CPDAG | DAG | None = None,
-    replicates: Iterable[FitResult] | BootstrapResult | None = None,
+    replicates: Iterable[AnyFit] | BootstrapResult | None = None,
     fix_graph: bool = False,
     level: float = LEVEL,
     limit: int = MAX_PARENT_SETS,
@@ -162,7 +162,7 @@ def average_effects(
     causes : sequence of str, optional, all latents by default
     items : bool, whether to include effects on items
     graph : CPDAG or DAG, optional, causal graph; the fitted one by default
-    replicates : BootstrapResult or iterable of FitResult, optional
+    replicates : BootstrapResult or iterable of FitResult or DCRL, optional
         A bootstrap of ``result``, or fits of the same model to other samples with latents and
         levels in the same order, such as :func:`hidag.inference.draw_asymptotic`. With such draws,
         effects that depend on parameters without information have no interval.
@@ -206,7 +206,7 @@ def average_effects(
     fix_graph = fix_graph or graph is not None
     lows: list[Array] = []
     highs: list[Array] = []
-    for other in replicates:
+    for other in map(as_result, replicates):
         if other.latent_names != names or other.item_names != fitted.item_names:
             reason = "{setting} must have the latents and items of the fit in the same order"
             setting, advice = Setting("replicates"), "align them first"

@@ -25,7 +25,7 @@ from hidag.fitting.settings import checked_count
 from hidag.formatting import first_names, join_names
 from hidag.latent.junction_tree import Factor, indicator
 from hidag.latent.laws import NetworkLaw
-from hidag.results import AnyFit, FitResult, as_result
+from hidag.results import AnyFit, as_result
 from hidag.structure.graphs import CPDAG, DAG
 
 Array = NDArray[np.float64]
@@ -139,22 +139,22 @@ class InterventionModel:
 
     Parameters
     ----------
-    result : FitResult
+    result : FitResult or DCRL
     graph : CPDAG or DAG, optional, over the latents; the fitted graph by default
     limit : int, largest number of sets of parents of the targets
     """
 
     def __init__(
-        self, result: FitResult, *, graph: CPDAG | DAG | None = None, limit: int = MAX_PARENT_SETS
+        self, result: AnyFit, *, graph: CPDAG | DAG | None = None, limit: int = MAX_PARENT_SETS
     ) -> None:
-        self.result = result
+        self.result = fitted = as_result(result)
         self.limit = checked_count("limit", limit)
-        chosen = result.graph if graph is None else graph
+        chosen = fitted.graph if graph is None else graph
         if not isinstance(chosen, (CPDAG, DAG)):
             raise _wrong_type("graph", "a CPDAG or a DAG", chosen)
-        if chosen.names != result.latent_names:
+        if chosen.names != fitted.latent_names:
             reason = "{setting} must be over the latents {expected} in this order, got {names}"
-            names = {"expected": ", ".join(result.latent_names), "names": ", ".join(chosen.names)}
+            names = {"expected": ", ".join(fitted.latent_names), "names": ", ".join(chosen.names)}
             raise SettingError("wrong-latents", reason, names, setting=Setting("graph"))
         self.graph = CPDAG(chosen.adjacency, chosen.names)
         self._laws: dict[DAG, NetworkLaw] = {}
@@ -352,7 +352,7 @@ def what_if(
     WhatIfResult
         Probabilities of the latents' levels and means of the items, without and with the query.
     """
-    return InterventionModel(as_result(result), graph=graph, limit=limit).query(do, given)
+    return InterventionModel(result, graph=graph, limit=limit).query(do, given)
 
 
 def _wrong_type(setting: str, expected: str, value: Any) -> SettingError:

@@ -72,7 +72,7 @@ def _top(
         False, "--version", callback=_show_version, is_eager=True, help="Print the version."
     ),
 ) -> None:
-    """Discrete latent causes of a table of mixed responses, and their causal graph."""
+    """Estimate discrete latent causes of a table of mixed responses, and their causal graph."""
 
 
 for _module in (fit, model_choice, simulation, saved_fit, whatif):

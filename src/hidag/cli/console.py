@@ -61,8 +61,10 @@ def collected_warnings() -> Iterator[list[HidagWarning]]:
         try:
             yield messages
         finally:
-            unique = {str(warning.message): warning.message for warning in caught}
-            messages += [one for one in unique.values() if isinstance(one, HidagWarning)]
+            for one in (warning.message for warning in caught):
+                known = [earlier.message for earlier in messages]
+                if isinstance(one, HidagWarning) and one.message not in known:
+                    messages.append(one)
 
 
 @contextmanager

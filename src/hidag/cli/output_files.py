@@ -223,11 +223,7 @@ def remove_files(folder: Path, names: list[str]) -> list[str]:
 def goodness_files(folder: Path) -> list[str]:
     """Return the names of the files that `hidag goodness` wrote into a folder."""
     lines = {name: _first_line(folder / name) for name in GOODNESS_FILES}
-    own = {name for name, columns in GOODNESS_FILES.items() if lines[name] == ",".join(columns)}
-    # Earlier versions wrote statistics that cannot be computed as a table without columns.
-    if list(GOODNESS_FILES)[-1] in own:
-        own |= {name for name in GOODNESS_FILES if lines[name] == ""}
-    return [name for name in GOODNESS_FILES if name in own]
+    return [name for name, columns in GOODNESS_FILES.items() if lines[name] == ",".join(columns)]
 
 
 def _first_line(file: Path) -> str | None:

@@ -210,14 +210,15 @@ def _families_per_item(names: tuple[str, ...], family: FamilySetting) -> tuple[s
 def _family_names(words: list[Any], names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the family of each item; an error names the items that it is about."""
     families: list[str] = []
-    errors: dict[str, tuple[SettingError, list[str]]] = {}
+    first: SettingError | None = None
+    items: list[str] = []
     for word, name in zip(words, names, strict=True):
         try:
             families.append(family_name(word))
         except SettingError as error:
-            errors.setdefault(str(error), (error, []))[1].append(name)
-    if errors:
-        first, items = next(iter(errors.values()))
+            first = first or error
+            items += [name] * (error.message == first.message)
+    if first is not None:
         text = "item {name!r} ({n} of {n_items} items): {error}"
         params = {"name": items[0], "n": len(items), "n_items": len(names), "error": first.message}
         raise SettingError("invalid-family-of-item", text, params)

@@ -24,7 +24,7 @@ from hidag.inference.fitted_rows import can_sum_states, canonical_rows, require_
 from hidag.inference.refit import refit_settings
 from hidag.inference.result_tables import Table
 from hidag.metrics.matching import Parts, match_latents
-from hidag.results import AnyFit, FitResult
+from hidag.results import AnyFit, FitResult, as_result
 from hidag.structure.knowledge import Knowledge
 
 Array = NDArray[np.float64]
@@ -155,7 +155,7 @@ def validate_q(
     X: Any,
     provisional_q: Any = None,
     *,
-    estimated: FitResult | None = None,
+    estimated: AnyFit | None = None,
     sample_weight: Any = None,
     n_resamples: int = 0,
     max_changes: int = 20,
@@ -179,7 +179,7 @@ def validate_q(
     X : array or frame
     provisional_q : array or frame, shape (J, K), optional
         1 and 0; by default the Q given to the fit.
-    estimated : FitResult, optional
+    estimated : FitResult or DCRL, optional
         A fit without a given Q for comparison; its latents are matched to those of the Q.
     sample_weight : array, shape (N,), optional
         As in ``DCRL.fit``; for a weighted fit, the same weights. All statistics take a weight as
@@ -216,7 +216,7 @@ def validate_q(
     selected = {key for key, ratio in ratios.items() if ratio.excess > 0}
     selected |= {(int(j), int(k)) for j, k in np.argwhere(better.q != model.q)}
     support = _resample_support(model, sorted(selected), n_resamples, seed)
-    other = None if estimated is None else match_estimated_q(estimated, result)
+    other = None if estimated is None else match_estimated_q(as_result(estimated), result)
     names, latents = result.item_names, result.latent_names
     rows = []
     for test in tests:

@@ -49,8 +49,7 @@ class CellModel:
         """Return the model of a problem, or None if it is of another kind or too large."""
         data, allowed, config = problem.data, problem.allowed, CONFIG.cells
         families = [family_named(name) for name in set(data.families)]
-        logistic = all(one.is_binary and one.canonical_below == np.inf for one in families)
-        if not logistic or not np.isin(allowed, (ZERO, FREE)).all():
+        if not all(one.is_logistic for one in families) or not np.isin(allowed, (ZERO, FREE)).all():
             return None
         found = [problem.basis.cells_of(row) for row in allowed]
         places = np.array([own.place for own in found])

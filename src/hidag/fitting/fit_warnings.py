@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,6 @@ from hidag.structure.knowledge import Knowledge, admits_complete_dag
 
 Array = NDArray[np.float64]
 
-#: Family suggested for overdispersed counts.
-OVERDISPERSED_FAMILY = family_named(default_family("count")).overdispersed_alternative or ""
 #: Families for columns with few values.
 _DISCRETE = tuple(map(default_family, ("binary", "grades", "categories")))
 #: Number of items or pairs that a message names.
@@ -352,9 +350,10 @@ def overdispersion_message(result: FitResult) -> Message | None:
     if not ratios:
         return None
     worst = max(ratios, key=lambda name: ratios[name])
-    family: str | dict[str, str] = OVERDISPERSED_FAMILY
-    if len(ratios) < len(result.item_names):
-        family = dict.fromkeys(ratios, OVERDISPERSED_FAMILY)
+    own = dict(zip(result.item_names, result.families, strict=True))
+    suggested = {name: family_named(own[name]).overdispersed_alternative for name in ratios}
+    same = len(ratios) == len(result.item_names) and len(set(suggested.values())) == 1
+    family: Any = suggested[worst] if same else suggested
     return Message(
         "overdispersed-counts",
         "{n} of {n_items} {have} more variance than the Poisson family given the latents "

@@ -41,7 +41,7 @@ from hidag.measurement.parameters import Responses
 from hidag.measurement.penalties import Penalty, default_penalty
 from hidag.measurement.terms import Effects
 from hidag.strategy.estimation import LAWS, StageOneSettings
-from hidag.structure.graph_search import check_exact_size
+from hidag.structure.graph_search import SEARCHES, check_exact_size
 from hidag.structure.knowledge import Knowledge, check_knowledge
 from hidag.structure.scores import SCORES
 
@@ -49,8 +49,8 @@ from hidag.structure.scores import SCORES
 MAX_LEVELS = 255
 #: Frames between ``warnings.warn`` and the caller of ``fit``.
 _STACK = 4
-#: Values of the settings of Stage III.
-NAMED_SEARCHES, NAMED_SCORES = ("xges", "ges", "exact"), ("auto", *SCORES)
+#: Key of the text of a setting that is a function or an object.
+NOT_STORED = "not stored"
 
 
 def checked_count(name: str, value: Any) -> int:
@@ -136,19 +136,19 @@ def plain_value(value: Any) -> Any:
         return value
     if isinstance(value, Knowledge):
         return plain_value(value.to_dict())
-    if isinstance(value, np.generic):
-        return value.item()
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
     return repr(value)
 
 
 def plain_settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an estimator's settings as plain values, under the names of saved results."""
+    """Return an estimator's settings as plain values, except those stored elsewhere."""
     # The Q-matrix and the seed are stored elsewhere, and the observer is not stored.
     elsewhere = ("observer", "q_matrix", "random_state")
-    # Saved results have had the key "score" since their first version.
-    stored = {"graph_score": "score"}
     return {
-        stored.get(name, name): plain_value(value)
+        name: {NOT_STORED: repr(value)}
+        if callable(value) or hasattr(value, "local")
+        else plain_value(value)
         for name, value in given.items()
         if name not in elsewhere
     }
@@ -190,12 +190,12 @@ def _refuse_names_of_items(names: Sequence[str], items: Sequence[str], what: str
 def check_search(given: GraphSettings, names: tuple[str, ...]) -> None:
     """Check the settings of Stage III before the costly Stage I."""
     search, score, sample_size = given.search, given.score, given.equivalent_sample_size
-    if not callable(search) and search not in NAMED_SEARCHES:
-        raise invalid_setting("search", Choices(NAMED_SEARCHES, python_only="a callable"), search)
+    if not callable(search) and search not in SEARCHES:
+        raise invalid_setting("search", Choices(tuple(SEARCHES), python_only="a callable"), search)
     if isinstance(search, str) and search == "exact":
         check_exact_size(len(names))
-    if not hasattr(score, "local") and score not in NAMED_SCORES:
-        choices = Choices(NAMED_SCORES, python_only="a local score")
+    if not hasattr(score, "local") and score not in ("auto", *SCORES):
+        choices = Choices(("auto", *SCORES), python_only="a local score")
         raise invalid_setting("graph_score", choices, score)
     number = isinstance(sample_size, Real) and 0 < float(sample_size) < np.inf
     if not number and sample_size != "auto":

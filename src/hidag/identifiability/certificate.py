@@ -166,9 +166,10 @@ def check_identifiability(
 
     Parameters
     ----------
-    q_matrix : array-like or data frame, shape (J, K)
+    q_matrix : array-like or data frame, shape (J, K), FitResult or DCRL
         1 if an item loads on a latent, else 0. A data frame may name items (first column 'item', or
-        a pandas index of text) and latents (its columns).
+        a pandas index of text) and latents (its columns). A fit has its own effects, levels and
+        families.
     effects : {"main", "all", "acdm", "gdina", "dina", "dino"} or int, default="main"
         Main effects, all interactions, interactions up to an order, or the name of a model.
     levels : int or sequence of int (length K), default=2
@@ -182,6 +183,9 @@ def check_identifiability(
         `strict`, `generic`, `findings`, `summary()`. The verdicts presume the assumptions that
         neither Q nor the families decide (positive distribution, faithfulness, monotone items).
     """
+    fit = getattr(q_matrix, "result_", q_matrix)
+    if hasattr(fit, "parameters"):
+        return certify_q_matrix(fit)
     return certify(read_design(q_matrix, effects=effects, levels=levels, families=families))
 
 

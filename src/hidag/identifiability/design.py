@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hidag.data.q_matrix import QSpec, split_q_matrix
 from hidag.data.table import read_table
-from hidag.exceptions import DataError, Setting, SettingError, invalid_setting
+from hidag.exceptions import DataError, Setting, SettingError, invalid_setting, not_fitted
 from hidag.formatting import join_names, plural
 from hidag.latent.laws import LatentLaw
 from hidag.measurement.families.base import canonical_name
@@ -117,6 +117,8 @@ def read_design(
 def _read_q(q_matrix: Any) -> tuple[Bools, tuple[str, ...], tuple[str, ...]]:
     if isinstance(q_matrix, QSpec):
         return _check_q(q_matrix.entries.astype(np.float64), None, q_matrix.latent_names)
+    if hasattr(q_matrix, "get_params"):
+        raise not_fitted(q_matrix)
     items, cells, names, named = split_q_matrix(q_matrix)
     try:
         table = read_table(cells, names=names if named else None, allow_empty_items=True)

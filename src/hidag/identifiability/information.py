@@ -297,7 +297,7 @@ def full_rank(design: MeasurementDesign, fitted: FittedModel, *, random_state: i
     try:
         found = information_rank(model, designs, names, random_state=random_state)
     except SettingError as error:
-        return condition.undecided(str(error))
+        return condition.undecided(str(error), {"code": error.code})
     witness: dict[str, Any] = {"rank": found.rank, "parameters": found.n_parameters}
     if found.full:
         return condition.holds(

@@ -209,7 +209,7 @@ def find_draws_obstacle(
         return error("nominal-items", "are not available for nominal items")
     if result.seen_rows is None and (result.weighted or result.missing_share > 0):
         needed = "variation of the weights" if result.weighted else "pattern of missing cells"
-        reason = "need the {needed}, but the version of hidag that saved the fit did not store it"
+        reason = "need the {needed}, which the result does not store"
         return error("pattern-not-stored", reason, needed=needed)
     size = count_score_columns(result, _law_design(result.law)[0])
     if size > MAX_PARAMETERS:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from hidag.exceptions import (
 from hidag.fitting.settings import checked_count, plain_value, root_seed, thread_count
 from hidag.inference.bootstrap_result import BootstrapResult
 from hidag.inference.fitted_rows import require_weights
-from hidag.inference.refit import BootstrapTask, Refit, refit_settings, run_resample
+from hidag.inference.refit import BootstrapTask, Failure, Refit, refit_settings, run_resample
 from hidag.parallel import run_all
 from hidag.results import AnyFit, FitResult, as_result, read_archive, versions_used, write_archive
 
@@ -65,7 +65,7 @@ class RefitStore:
                 advice="choose another folder for the bootstrap",
             ) from error
 
-    def read(self, index: int) -> Refit | str | None:
+    def read(self, index: int) -> Refit | Failure | None:
         """Return a finished resample, the reason why it failed, or None if it is not finished."""
         file = self._file(index)
         if not file.exists():
@@ -75,16 +75,14 @@ class RefitStore:
         except FileError:
             return None  # Truncated by a crash: it is fitted again.
         if header["failure"] is not None:
-            return str(header["failure"])
-        # Files of older versions may lack fields: they are fitted again.
-        complete = set(arrays) == {field.name for field in fields(Refit)}
-        return Refit.of(arrays) if complete else None
+            return Failure(*header["failure"])
+        return Refit.of(arrays)
 
-    def write(self, index: int, found: Refit | str) -> None:
+    def write(self, index: int, found: Refit | Failure) -> None:
         """Store a resample atomically."""
         file = self._file(index)
         partial = file.with_suffix(".part")
-        failure, arrays = (found, {}) if isinstance(found, str) else (None, found.arrays())
+        failure, arrays = (found, {}) if isinstance(found, Failure) else (None, found.arrays())
         write_archive(partial, {"failure": failure}, arrays, holds=_HOLDS)
         os.replace(partial, file)
 
@@ -206,11 +204,11 @@ def bootstrap(  # noqa: PLR0913
     task = _make_task(fit, X, sample_weight, kind, start, root_seed(random_state))
     store = None if folder is None else RefitStore(Path(folder), task)
     stored = ((i, None if store is None else store.read(i)) for i in range(count))
-    done: dict[int, Refit | str] = {i: found for i, found in stored if found is not None}
+    done: dict[int, Refit | Failure] = {i: found for i, found in stored if found is not None}
 
     def report() -> None:
         if observer is not None:
-            failed = sum(isinstance(found, str) for found in done.values())
+            failed = sum(isinstance(found, Failure) for found in done.values())
             observer(BootstrapProgress(len(done), count, failed))
 
     report()

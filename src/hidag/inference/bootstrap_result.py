@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from hidag.inference.refit import (
     MAX_JOINT_STATES,
     SAME_LATENT,
     BootstrapTask,
+    Failure,
     Refit,
     align_refit,
     network_from_arrays,
@@ -51,7 +52,7 @@ class BootstrapResult:
     q_given, knowing : bool
         Whether all of Q was given, and so the same in every refit; whether prior knowledge was
         used.
-    failures : tuple of str, why resamples could not be fitted; these are not among the B refits
+    failures : tuple of Failure, of resamples that could not be fitted and are not among the refits
     fitted : Refit, the first fit
     adjacency : int8 array (B, K, K)
     q_matrix : int8 array (B, J, K)
@@ -69,7 +70,7 @@ class BootstrapResult:
         :func:`hidag.inference.refit.network_arrays`; empty if ``joint`` is not.
     in_sum : bool array (R, 1 + T)
         Intercepts and loadings of which, because of prerequisites, only sums are identified; they
-        have no intervals. Empty in files of older versions.
+        have no intervals.
     """
 
     latent_names: tuple[str, ...]
@@ -83,7 +84,7 @@ class BootstrapResult:
     n_resamples: int
     n_rows: int
     q_given: bool
-    failures: tuple[str, ...]
+    failures: tuple[Failure, ...]
     fitted: Refit
     adjacency: NDArray[np.int8]
     q_matrix: NDArray[np.int8]
@@ -97,21 +98,21 @@ class BootstrapResult:
     moved: NDArray[np.bool_]
     converged: NDArray[np.bool_]
     log_likelihood: Array
-    knowing: bool = False
-    edges: NDArray[np.int8] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int8))
-    cells: Array = field(default_factory=lambda: np.zeros(0))
-    in_sum: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
+    knowing: bool
+    edges: NDArray[np.int8]
+    cells: Array
+    in_sum: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, task: BootstrapTask, found: list[Refit | str]) -> BootstrapResult:
+    def of(cls, task: BootstrapTask, found: list[Refit | Failure]) -> BootstrapResult:
         """Return the result of the resamples ``found`` for a ``task``."""
         refits = [one for one in found if isinstance(one, Refit)]
-        failures = tuple(one for one in found if isinstance(one, str))
+        failures = tuple(one for one in found if isinstance(one, Failure))
         if not refits:
             reason = "no resample could be fitted; the first error was: {reason}"
-            raise HidagError("no-refits", reason, reason=failures[0])
+            raise HidagError("no-refits", reason, reason=failures[0].reason)
         fit, given = task.fit, task.fit.q_given
-        terms = fit.terms.joined(one.terms(fit.terms.levels) or fit.terms for one in refits)
+        terms = fit.terms.joined(one.terms(fit.terms.levels) for one in refits)
         fitted, arrays = align_refit(fit, fit).on(terms), stack_refits(refits, terms)
         ever = (arrays["loadings"] != 0).any(axis=0) | (fitted.loadings != 0)
         widest = replace(fit.parameters, loadings=ever, terms=terms)
@@ -176,12 +177,11 @@ class BootstrapResult:
             raise SettingError(
                 "law-not-stored",
                 "replicates need the latent distribution, but this bootstrap did not store it: "
-                "beyond {limit:,} joint states only networks are stored, and files of older "
-                "versions lack them",
+                "beyond {limit:,} joint states only networks are stored",
                 {"limit": MAX_JOINT_STATES, "law": Setting("law", "network")},
-                advice="bootstrap a fit with {law} with this version",
+                advice="bootstrap a fit with {law}",
             )
-        terms = self.fitted.terms(self.levels) or fit.terms
+        terms = self.fitted.terms(self.levels)
         law: LatentLaw
         for b in range(self.n_refits):
             if self.joint.shape[1]:
@@ -227,8 +227,7 @@ class BootstrapResult:
         every = np.concatenate([self.intercept[:, :, None], self.loadings], axis=2)
         first = np.hstack([self.fitted.intercept[:, None], self.fitted.loadings])
         lows, highs = percentile_interval(every, level)
-        if self.in_sum.any():
-            lows[self.in_sum] = highs[self.in_sum] = np.nan
+        lows[self.in_sum] = highs[self.in_sum] = np.nan
         ever = (every != 0).any(axis=0) | (first != 0)
         ever[:, 0] = True
         names = ("intercept", *self.term_names)
@@ -264,7 +263,7 @@ class BootstrapResult:
         if self.failures:
             lines.append(
                 f"{len(self.failures)} of {self.n_resamples} resamples could not be fitted, for "
-                f"instance: {self.failures[0]}"
+                f"instance: {self.failures[0].reason}"
             )
         n_open = int((~self.converged).sum())
         if n_open:
@@ -320,10 +319,12 @@ class BootstrapResult:
         """Return the result that :meth:`save` wrote to ``path``."""
         header, arrays = read_archive(Path(path), holds=_HOLDS)
         known = {field.name for field in fields(cls)}
-        stored = ((name, value) for name, value in header.items() if name in known)
         values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in stored
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in header.items()
+            if name in known
         }
+        values["failures"] = tuple(Failure(*one) for one in values["failures"])
         first = {name: array for name, array in arrays.items() if name.startswith(_OF_FIT)}
         for name in arrays.keys() - first.keys():
             arrays[name].setflags(write=False)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hidag.estimator import DCRL
 from hidag.exceptions import DataError, HidagError, HidagWarning
-from hidag.fitting.settings import NAMED_SCORES, NAMED_SEARCHES
+from hidag.fitting.settings import NOT_STORED
 from hidag.initialization.start_points import spread_law
 from hidag.latent.laws import LatentLaw, NetworkLaw
 from hidag.latent.state_space import StateSpace
@@ -35,22 +35,14 @@ SAME_LATENT = 0.9  # A refit's latent with a smaller cosine of loadings is a dif
 
 def refit_settings(result: FitResult) -> tuple[dict[str, Any], list[str]]:
     """Return the estimator settings stored in a result, and the names of those not stored."""
-    # Results store the score of the graph search as "score", which DCRL accepts.
-    known = {*DCRL(1).get_params(), "score"}
+    known = DCRL(1).get_params()
     settings = {name: value for name, value in result.settings.items() if name in known}
     settings.setdefault("n_latents", len(result.latent_names))
     if isinstance(settings.get("knowledge"), Mapping):
         settings["knowledge"] = Knowledge.from_dict(settings["knowledge"])
-    # Of functions and objects a saved result has only the repr.
-    stored = {
-        "search": settings.get("search") in NAMED_SEARCHES,
-        "score": settings.get("score") in NAMED_SCORES,
-        "resample": not str(settings.get("resample")).startswith("<"),
-    }
-    absent = [name for name in stored if name in settings and not stored[name]]
-    for name in absent:
-        del settings[name]
-    return settings, absent
+    # Functions and objects are not stored.
+    absent = [n for n, v in settings.items() if isinstance(v, Mapping) and NOT_STORED in v]
+    return {name: value for name, value in settings.items() if name not in absent}, absent
 
 
 def is_storable(law: LatentLaw) -> bool:
@@ -85,7 +77,7 @@ def network_from_arrays(
 
 @dataclass(frozen=True)
 class Refit:
-    """The estimates of one resample, with the first fit's latents; old files lack ``asked``."""
+    """The estimates of one resample, with the latents of the first fit."""
 
     adjacency: NDArray[np.int8]  # (K, K), of the CPDAG
     q_matrix: NDArray[np.int8]  # (J, K)
@@ -99,14 +91,14 @@ class Refit:
     moved: bool  # whether latents were permuted or reversed for the match
     log_likelihood: float
     converged: bool
-    asked: NDArray[np.uint8] | None = None  # (T, K), Terms.thresholds
+    asked: NDArray[np.uint8]  # (T, K), Terms.thresholds
     # The law as in network_arrays; empty if joint is not.
-    edges: NDArray[np.int8] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int8))
-    cells: Array = field(default_factory=lambda: np.zeros(0))
+    edges: NDArray[np.int8]
+    cells: Array
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return all fields by name, as arrays."""
-        return {name: np.asarray(value) for name, value in vars(self).items() if value is not None}
+        return {name: np.asarray(value) for name, value in vars(self).items()}
 
     @classmethod
     def of(cls, arrays: Mapping[str, NDArray[Any]]) -> Refit:
@@ -114,14 +106,14 @@ class Refit:
         kinds: dict[str, Any] = {"moved": bool, "log_likelihood": float, "converged": bool}
         return cls(**{name: kinds.get(name, np.asarray)(one) for name, one in arrays.items()})
 
-    def terms(self, levels: tuple[int, ...]) -> Terms | None:
-        """Return the terms of the loadings for latents with these levels; None if not stored."""
-        return None if self.asked is None else Terms.from_thresholds(levels, self.asked)
+    def terms(self, levels: tuple[int, ...]) -> Terms:
+        """Return the terms of the loadings for latents with these levels."""
+        return Terms.from_thresholds(levels, self.asked)
 
     def on(self, terms: Terms) -> Refit:
         """Return the refit with its loadings on other terms, which include its own."""
         own = self.terms(terms.levels)
-        if own is None or own == terms:
+        if own == terms:
             return self
         return replace(self, loadings=own.rewritten(self.loadings, terms), asked=terms.thresholds)
 
@@ -251,7 +243,14 @@ class BootstrapTask:
     seed: int
 
 
-def run_resample(task: BootstrapTask, index: int) -> tuple[int, Refit | str]:
+class Failure(NamedTuple):
+    """Why a resample could not be fitted: the code of the error and its text."""
+
+    code: str
+    reason: str
+
+
+def run_resample(task: BootstrapTask, index: int) -> tuple[int, Refit | Failure]:
     """Return an index and its refit, or why it failed; depends on seed and index only."""
     rng = np.random.default_rng(np.random.SeedSequence(task.seed, spawn_key=(index,)))
     values, weights, n_rows = task.values, task.weights, len(task.values)
@@ -276,4 +275,4 @@ def run_resample(task: BootstrapTask, index: int) -> tuple[int, Refit | str]:
             matching = None if knowledge is None else knowledge.matching
             return index, align_refit(model.result_, task.fit, matching)
         except HidagError as error:
-            return index, str(error)
+            return index, Failure(error.code, str(error))

@@ -190,9 +190,7 @@ def start_from_scores(
 
 def mostly_binary(data: WorkingData) -> bool:
     """Return whether most items are binary, so that hard-assigned scores are too noisy."""
-    families = [family_named(name) for name in data.families]
-    logits = sum(family.is_binary and family.canonical_below == np.inf for family in families)
-    return 2 * logits > data.n_items
+    return 2 * sum(family_named(name).is_logistic for name in data.families) > data.n_items
 
 
 def spectral_start(

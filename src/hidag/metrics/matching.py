@@ -16,7 +16,7 @@ from hidag.latent.laws import LatentLaw, NetworkLaw, SaturatedLaw
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.terms import Terms
-from hidag.results import FitResult
+from hidag.results import AnyFit, FitResult, as_result
 from hidag.structure.knowledge import Knowledge
 
 #: Attributes that hold each part in a fitted estimator, a result or a truth, in search order.
@@ -336,7 +336,7 @@ def _moves(
     return out
 
 
-def relabel_result(result: FitResult, matching: Matching, names: Sequence[str]) -> FitResult:
+def relabel_result(result: AnyFit, matching: Matching, names: Sequence[str]) -> FitResult:
     """Return the same fit with the order, polarity and names of the latents of a truth.
 
     The model, its likelihood and its graph do not change. Raises DataError if a latent is
@@ -344,31 +344,32 @@ def relabel_result(result: FitResult, matching: Matching, names: Sequence[str]) 
 
     Parameters
     ----------
-    result : FitResult
+    result : FitResult or DCRL
     matching : Matching, from :func:`match_latents` with the fit and the truth
     names : sequence of str, length K, names of the latents of the truth
     """
+    fitted = as_result(result)
     order, flips = np.array(matching.permutation, np.int64), np.array(matching.flips, bool)
-    if sorted(order.tolist()) != list(range(len(result.latent_names))):
+    if sorted(order.tolist()) != list(range(len(fitted.latent_names))):
         raise DataError(
             "unmatched-latents",
             "every latent of the fit must be matched to a true one, but the {n_latents} latents "
             "are matched as {permutation}",
-            {"n_latents": len(result.latent_names), "permutation": matching.permutation},
+            {"n_latents": len(fitted.latent_names), "permutation": matching.permutation},
         )
-    new_names = {result.latent_names[old]: name for old, name in zip(order, names, strict=True)}
+    new_names = {fitted.latent_names[old]: name for old, name in zip(order, names, strict=True)}
     return replace(
-        result,
+        fitted,
         latent_names=tuple(names),
-        parameters=result.parameters.reordered(latents=order).flipped(flips),
-        law=relabel_law(result.law, order, flips),
-        graph=result.graph.permute(matching.permutation).rename(tuple(names)),
-        q_given=None if result.q_given is None else result.q_given[:, order],
+        parameters=fitted.parameters.reordered(latents=order).flipped(flips),
+        law=relabel_law(fitted.law, order, flips),
+        graph=fitted.graph.permute(matching.permutation).rename(tuple(names)),
+        q_given=None if fitted.q_given is None else fitted.q_given[:, order],
         edge_tests=tuple(
             replace(test, pair=(new_names[test.pair[0]], new_names[test.pair[1]]))
-            for test in result.edge_tests
+            for test in fitted.edge_tests
         ),
-        settings=_relabel_settings(result, order, flips, tuple(names)),
+        settings=_relabel_settings(fitted, order, flips, tuple(names)),
     )
 
 

@@ -18,12 +18,13 @@ from hidag.plotting import figure as frame
 from hidag.plotting import style
 from hidag.plotting.figure import Size
 from hidag.plotting.latent_distribution import MOST_PROFILES, common_profiles, draw_stacked_bars
+from hidag.results import as_result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from hidag.results import FitResult
+    from hidag.results import AnyFit, FitResult
 
 #: Items whose parents have more joint states are not drawn.
 MOST_STATES = 64
@@ -47,7 +48,7 @@ def size_of_responses(n_items: int, n_profiles: int) -> Size:
     return 2.4 + 0.36 * max(n_profiles, 6), 1.4 + min(max(0.2 * n_items, 1.6), 10.0)
 
 
-def plot_item_response(result: FitResult, item: str | int, ax: Axes | None = None) -> Axes:
+def plot_item_response(result: AnyFit, item: str | int, ax: Axes | None = None) -> Axes:
     """Draw the expected response of an item in each joint state of its parents; return the axes.
 
     Means are drawn as points; probabilities of ordinal and nominal categories as stacked bars.
@@ -55,20 +56,21 @@ def plot_item_response(result: FitResult, item: str | int, ax: Axes | None = Non
 
     Parameters
     ----------
-    result : FitResult
+    result : FitResult or DCRL
     item : str or int, name or index
     ax : matplotlib Axes, optional
     """
-    j = _item_index(result, item)
-    outcomes = tabulate_outcomes(result, [j])
+    fitted = as_result(result)
+    j = _item_index(fitted, item)
+    outcomes = tabulate_outcomes(fitted, [j])
     latents, shape = outcomes[0].latents, outcomes[0].table.shape
-    possible = _possible_states(result, latents)
+    possible = _possible_states(fitted, latents)
     states = np.array(list(np.ndindex(*shape)), dtype=np.int64)[possible]
     if len(states) > MOST_STATES:
         sizes = {"n_latents": len(latents), "n_states": len(states), "most": MOST_STATES}
         parents = "{item} has {n_latents} parents with {n_states} joint states"
         template = parents + "; at most {most} can be drawn"
-        raise DataError("too-many-states", template, sizes, item=result.item_names[j])
+        raise DataError("too-many-states", template, sizes, item=fitted.item_names[j])
     ax = ax or frame.new_axes(size_of_response(len(states)))
     categories = [one for one in outcomes if one.what != MEAN]
     values = np.array([one.table.ravel()[possible] for one in categories or outcomes[:1]])
@@ -76,19 +78,19 @@ def plot_item_response(result: FitResult, item: str | int, ax: Axes | None = Non
         draw_stacked_bars(ax, values, [one.what[3:-1] for one in categories])
         frame.add_legend(ax, loc="upper left", bbox_to_anchor=(1.0, 1.0), reverse=True)
     else:
-        _draw_means(ax, values[0], result.families[j])
+        _draw_means(ax, values[0], fitted.families[j])
     ax.set_xlim(-0.6, len(states) - 0.4)
     ax.set_xticks(range(len(states)))
     ax.set_xticklabels(["".join(map(str, state)) or "all" for state in states.tolist()])
     width = frame.CHARACTER_WIDTH * style.SMALL_FONT_SIZE * (len(latents) + 1)
     if width > frame.axes_points(ax)[0] / len(states):
         ax.tick_params(axis="x", rotation=90)
-    names = ", ".join(style.display_name(result.latent_names[k], 16) for k in latents)
+    names = ", ".join(style.display_name(fitted.latent_names[k], 16) for k in latents)
     label = f"levels of {names}" if latents else "the item has no parents"
     if n_excluded := int((~possible).sum()):
         label += f"\n{plural(n_excluded, 'state')} excluded by the hierarchy"
     frame.label_axes(ax, label)
-    name = style.display_name(result.item_names[j])
+    name = style.display_name(fitted.item_names[j])
     ax.set_title(name, loc="left", **style.text_options(style.FONT_SIZE))
     return ax
 
@@ -131,7 +133,7 @@ def _draw_means(ax: Axes, means: NDArray[np.float64], family: str) -> None:
     frame.style_axes(ax)
 
 
-def plot_responses(result: FitResult, ax: Axes | None = None, *, most: int = MOST_PROFILES) -> Axes:
+def plot_responses(result: AnyFit, ax: Axes | None = None, *, most: int = MOST_PROFILES) -> Axes:
     """Draw the expected responses of all items in the most common profiles, and return the axes.
 
     In the heat map, binary items are coloured by the probability of 1, other items by the mean
@@ -140,17 +142,18 @@ def plot_responses(result: FitResult, ax: Axes | None = None, *, most: int = MOS
 
     Parameters
     ----------
-    result : FitResult
+    result : FitResult or DCRL
     ax : matplotlib Axes, optional
     most : int, largest number of profiles (joint states of all latents)
     """
-    profiles, shares = common_profiles(result, most=most)
+    fitted = as_result(result)
+    profiles, shares = common_profiles(fitted, most=most)
     rows: list[tuple[tuple[int, ...], str, NDArray[np.float64]]] = []
-    for one in tabulate_outcomes(result):
+    for one in tabulate_outcomes(fitted):
         if one.what != MEAN:
             continue
         means = one.table[tuple(profiles[:, k] for k in one.latents)] * np.ones(len(profiles))
-        family = result.families[result.item_names.index(one.item)]
+        family = fitted.families[fitted.item_names.index(one.item)]
         if not item_type(family).is_binary:
             span = float(np.ptp(means))
             means = (means - means.min()) / span if span > 0 else np.full(len(means), 0.5)
@@ -162,7 +165,7 @@ def plot_responses(result: FitResult, ax: Axes | None = None, *, most: int = MOS
     ax = ax or frame.new_axes(size_of_responses(len(rows), len(profiles)))
     image = frame.draw_heat_map(ax, np.array([means for _, _, means in rows]), "Blues", (0.0, 1.0))
     frame.label_rows(ax, [item for _, item, _ in rows], "items")
-    n_latents = len(result.latent_names)
+    n_latents = len(fitted.latent_names)
     labelled = n_latents <= _MAX_LABEL_LENGTH
     ax.set_xticks(range(len(profiles)))
     texts = ["".join(map(str, profile)) if labelled else "" for profile in profiles.tolist()]
@@ -171,7 +174,7 @@ def plot_responses(result: FitResult, ax: Axes | None = None, *, most: int = MOS
     which = "profiles" if labelled else f"{len(profiles)} profiles"
     total = f"total probability {shares.sum():.3g}"
     ax.set_xlabel(f"{which} in descending order of probability, {total}", **style.text_options())
-    binary = all(item_type(name).is_binary for name in result.families)
+    binary = all(item_type(name).is_binary for name in fitted.families)
     label = "probability of 1" if binary else "probability of 1, or mean rescaled to [0, 1]"
     frame.add_colorbar(ax, image, label, fraction=0.04)
     return ax

@@ -13,11 +13,12 @@ from hidag.exceptions import DataError
 from hidag.plotting import figure as frame
 from hidag.plotting import style
 from hidag.plotting.figure import Size
+from hidag.results import as_result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from hidag.results import FitResult
+    from hidag.results import AnyFit, FitResult
 
 #: Profiles drawn by default.
 MOST_PROFILES = 20
@@ -41,17 +42,18 @@ def size_of_profile_shares(n_profiles: int, n_latents: int) -> Size:
     return 1.6 + 0.36 * max(n_profiles, 8), 2.2 + _ROW_HEIGHT * n_latents
 
 
-def plot_law(result: FitResult, ax: Axes | None = None) -> Axes:
+def plot_law(result: AnyFit, ax: Axes | None = None) -> Axes:
     """Draw the level probabilities of each latent as stacked bars, and return the axes.
 
     Parameters
     ----------
-    result : FitResult
+    result : FitResult or DCRL
     ax : matplotlib Axes, optional
     """
-    levels, names = result.law.space.levels, result.latent_names
+    fitted = as_result(result)
+    levels, names = fitted.law.space.levels, fitted.latent_names
     ax = ax or frame.new_axes(size_of_law(len(names)))
-    law, n_levels = condition_law(result.law), max(levels)
+    law, n_levels = condition_law(fitted.law), max(levels)
     shares = np.zeros((n_levels, len(levels)))
     for k, count in enumerate(levels):
         shares[:count, k] = law.marginal((k,))
@@ -104,7 +106,7 @@ def common_profiles(
 
 
 def plot_profile_shares(
-    result: FitResult,
+    result: AnyFit,
     ax: Axes | None = None,
     *,
     states: NDArray[np.integer] | None = None,
@@ -123,8 +125,9 @@ def plot_profile_shares(
     most : int
         Largest number of profiles.
     """
-    profiles, shares = common_profiles(result, states, most=most)
-    n_latents, space = profiles.shape[1], result.law.space
+    fitted = as_result(result)
+    profiles, shares = common_profiles(fitted, states, most=most)
+    n_latents, space = profiles.shape[1], fitted.law.space
     ax = ax or frame.new_axes(size_of_profile_shares(len(profiles), n_latents))
     table_height = _ROW_HEIGHT * n_latents
     split = table_height / (table_height + 1.6)
@@ -147,7 +150,7 @@ def plot_profile_shares(
     everything = len(shares) == space.n_states
     which = "all profiles" if everything else f"the {len(shares)} most common profiles"
     frame.label_axes(bars, y=label, title=f"{which}: {100 * shares.sum():.3g} % of the {whole}")
-    _draw_levels(table, profiles, space.levels, result.latent_names)
+    _draw_levels(table, profiles, space.levels, fitted.latent_names)
     return ax
 
 

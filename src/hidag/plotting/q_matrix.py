@@ -15,11 +15,12 @@ from hidag.measurement.parameters import nominal_item
 from hidag.plotting import figure as frame
 from hidag.plotting import style
 from hidag.plotting.figure import Size
+from hidag.results import as_result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from hidag.results import FitResult
+    from hidag.results import AnyFit, FitResult
 
 #: Numbers are written into the cells of Q matrices up to this size.
 _MAX_ITEMS_WITH_NUMBERS, _MAX_LATENTS_WITH_NUMBERS = 45, 12
@@ -41,7 +42,7 @@ _PROVISIONAL = ("provisional Q", "provisional only", "estimated only")
 
 
 def plot_q(
-    result: FitResult | ArrayLike,
+    result: AnyFit | ArrayLike,
     ax: Axes | None = None,
     *,
     truth: ArrayLike | None = None,
@@ -60,8 +61,8 @@ def plot_q(
 
     Parameters
     ----------
-    result : FitResult or array, shape (J, K)
-        A fitted ``result_``; or loadings, or Q itself.
+    result : FitResult, DCRL or array, shape (J, K)
+        A fit; or loadings, or Q itself.
     ax : matplotlib Axes, optional
     truth : array of 0 and 1, shape (J, K), optional
         The true Q, columns as the latents: missed entries are framed, additional ones crossed.
@@ -77,6 +78,7 @@ def plot_q(
         params = {"first": Setting("truth"), "second": Setting("provisional")}
         advice = Advice("omit-option", "omit one of them")
         raise SettingError("exclusive-options", template, params, advice=advice)
+    result = as_result(result) if hasattr(result, "get_params") else result
     values, q, default_label = standardized_loadings(result)
     items, latents = _names(result, values.shape, item_names, latent_names)
     ax = ax or frame.new_axes(frame.size_of_q(*values.shape))
@@ -174,7 +176,7 @@ def _mark_differences(
 
 
 def standardized_loadings(
-    result: FitResult | ArrayLike,
+    result: AnyFit | ArrayLike,
 ) -> tuple[NDArray[np.float64], NDArray[np.int8], str]:
     """Return loadings in comparable units, shape (J, K), Q, shape (J, K), and an axis label."""
     if hasattr(result, "strengths") and hasattr(result, "q_matrix"):
@@ -210,7 +212,7 @@ def size_of_loadings(n_latents: int) -> Size:
 
 
 def plot_loadings(
-    result: FitResult | ArrayLike,
+    result: AnyFit | ArrayLike,
     ax: Axes | None = None,
     *,
     latent_names: tuple[str, ...] | None = None,
@@ -223,11 +225,12 @@ def plot_loadings(
 
     Parameters
     ----------
-    result : FitResult or array, shape (J, K)
+    result : FitResult, DCRL or array, shape (J, K)
     ax : matplotlib Axes, optional
     latent_names, item_names : tuple of str, optional
         Default: those of the result, or Z1, Z2, ... and X1, X2, ...
     """
+    result = as_result(result) if hasattr(result, "get_params") else result
     values, q, label = standardized_loadings(result)
     items, latents = _names(result, values.shape, item_names, latent_names)
     ax = ax or frame.new_axes(size_of_loadings(len(latents)))

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from hidag.plotting import figure as frame
 from hidag.plotting import style
+from hidag.results import as_result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from hidag.model_selection.selection import Selection
-    from hidag.results import FitResult
+    from hidag.results import AnyFit
 
 #: Inches.
 SIZE, TRACE_SIZE = (9.6, 3.1), (5.6, 3.0)
@@ -119,7 +120,7 @@ def _draw_criteria(ax: Axes, rows: Rows) -> None:
         frame.add_legend(ax, loc="upper right")
 
 
-def plot_trace(result: FitResult, ax: Axes | None = None) -> Axes:
+def plot_trace(result: AnyFit, ax: Axes | None = None) -> Axes:
     """Plot the convergence of a fit, and return the axes.
 
     Exact EM evaluates its objective in every iteration. Stochastic EM does not; the largest change
@@ -127,14 +128,15 @@ def plot_trace(result: FitResult, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    result : FitResult
+    result : FitResult or DCRL
     ax : matplotlib Axes, optional
     """
+    fitted = as_result(result)
     ax = ax or frame.new_axes(TRACE_SIZE)
 
     from matplotlib.ticker import MaxNLocator
 
-    objective, change = np.asarray(result.trace, dtype=np.float64).reshape(-1, 2).T
+    objective, change = np.asarray(fitted.trace, dtype=np.float64).reshape(-1, 2).T
     iterations = np.arange(1, len(objective) + 1)
     known = np.isfinite(objective)
     label = ""
@@ -142,7 +144,7 @@ def plot_trace(result: FitResult, ax: Axes | None = None) -> Axes:
         label = "penalised log-likelihood"
         _draw_trace(ax, iterations[known], objective[known])
         # Starts on a subsample have objectives on another scale.
-        ends = [(start.n_iter, start.objective) for start in result.starts if start.n_rows == 0]
+        ends = [(start.n_iter, start.objective) for start in fitted.starts if start.n_rows == 0]
         if ends:
             x, y = zip(*ends, strict=True)
             text = f"final value of each start ({len(ends)})"

@@ -1,28 +1,16 @@
 """Reports of fits: sentences that describe them, and one self-contained HTML page.
 
 :func:`write_report` writes the page; :func:`assemble_report` computes its contents and
-:func:`render_report` renders them. The module docstring of `hidag.reporting.assembly` explains how
-to add a panel.
+:func:`render_report` renders them.
 """
 
 from hidag.reporting.assembly import add_bootstrap, assemble_report
 from hidag.reporting.content import Panel, ReportContent, Section, Table, load_content, save_content
-from hidag.reporting.fit_description import (
-    all_binary,
-    count_families,
-    describe_effects,
-    describe_fit,
-    describe_latents,
-    format_edges,
-    list_concerns,
-    list_interactions,
-    summarize_latents,
-)
+from hidag.reporting.fit_description import format_edges, list_interactions
 from hidag.reporting.report import render_report, write_report
 
 __all__ = [
-    "Panel", "ReportContent", "Section", "Table", "add_bootstrap", "all_binary", "assemble_report",
-    "count_families", "describe_effects", "describe_fit", "describe_latents", "format_edges",
-    "list_concerns", "list_interactions", "load_content", "render_report", "save_content",
-    "summarize_latents", "write_report",
+    "Panel", "ReportContent", "Section", "Table", "add_bootstrap", "assemble_report",
+    "format_edges", "list_interactions", "load_content", "render_report", "save_content",
+    "write_report",
 ]  # fmt: skip

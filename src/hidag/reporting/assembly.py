@@ -1,9 +1,6 @@
 """Assembly of the full report: which panels it has, given a fit, its data and a bootstrap.
 
-To add a panel: write a function that returns a :class:`~hidag.reporting.content.Panel` (in
-`panels.py`, from the result of a diagnostic), add a builder to `PANELS` below that computes the
-diagnostic from `ReportInputs` or returns None if the panel does not apply, and test it in
-``tests/reporting``. Page, table of contents, JSON file and warnings need no change.
+docs/how_to_add.md adds a panel.
 """
 
 from __future__ import annotations
@@ -81,7 +78,7 @@ def _uncertainty(inputs: ReportInputs) -> Panel:
         # Each parameter needs sums over all rows.
         work = float(n_rows) * inputs.n_cells * count_parameters(result) * JUNCTION_TREE_COST
     if work > MAX_ERROR_WORK:
-        errors = "`hidag errors` computes them for this Q and this graph"
+        errors = "`hidag standard-errors` computes them for this Q and this graph"
         slow = f"Standard errors take longer than the fit; {errors}, and {bootstrap}."
         return Panel(Heading.UNCERTAINTY, (slow,))
     # Survey weights are not counts of rows, as the observed information would assume.
@@ -184,9 +181,10 @@ def assemble_report(
 
 
 def add_bootstrap(
-    content: ReportContent, result: FitResult, bootstrap: BootstrapResult
+    content: ReportContent, model: AnyFit, bootstrap: BootstrapResult
 ) -> ReportContent:
-    """Return ``content`` about ``result`` with a ``bootstrap`` in place of standard errors."""
+    """Return ``content`` about ``model`` with a ``bootstrap`` in place of standard errors."""
+    result = as_result(model)
     effects = bootstrap_effects(result, bootstrap)
     # Intervals of an earlier bootstrap are replaced even if this one has none.
     if effects is not None or Heading.INTERVENTIONS in content.headings:
@@ -226,7 +224,7 @@ def missing_section(headings: Iterable[str], result: FitResult) -> Section | Non
         return None
     # Standard errors need sums over joint states.
     if Heading.UNCERTAINTY not in present and can_sum_states(result):
-        missing[0] += ", or `hidag errors` for this Q and this graph"
+        missing[0] += ", or `hidag standard-errors` for this Q and this graph"
     text = (
         "This report was written without the data. `hidag fit --out` writes the full report, and "
         f"these commands compute the rest. {'; '.join(missing)}."

@@ -23,26 +23,12 @@ class Heading:
     Q_VALIDATION = "Q-matrix validation"
 
 
-#: Headings in files of earlier versions.
-_FORMER_HEADINGS = {
-    "How sure it is": Heading.UNCERTAINTY,
-    "Who is where": Heading.CLASSIFICATION,
-    "What if": Heading.INTERVENTIONS,
-    "How well it fits": Heading.GOODNESS_OF_FIT,
-    "Is Q right": Heading.Q_VALIDATION,
-}
-
 #: Headings of columns whose names are not words.
 _HEADINGS = {"n_rows": "rows", "degrees": "df", "rmsd": "RMSD"}
 #: Longer tables are collapsed, and truncated on the page; the CSV files are complete.
 OPEN_TABLE_ROWS, MAX_TABLE_ROWS = 30, 1000
 
 _FORMAT, _VERSION = "hidag-report", 1
-#: Attributes of `ReportContent` that the file stores under another key.
-_KEYS = {
-    "misfits": "doubts", "misfits_stored": "doubts_kept", "fit_assessed": "examined",
-    "weighted": "by_weights", "unstable_latents": "not_found_again",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -104,10 +90,9 @@ class ReportContent:
     fit_assessed: bool = False  # by statistics of item pairs; predictive checks do not suffice
     #: Directed edges with the share of bootstrap samples that have the same direction.
     directions: tuple[tuple[str, str, float], ...] = ()
-    misfits_stored: bool = True  # False for files of versions that did not store ``misfits``
     plots: bool = True  # whether the page has figures
     weighted: bool = False  # whether fit statistics used the sample weights
-    n_resampled: int | None = None  # bootstrap samples; None if none, or if the file is older
+    n_resampled: int | None = None  # bootstrap samples; None if none
     unstable_latents: tuple[str, ...] = ()  # warnings about those that bootstrap samples lack
 
     @property
@@ -154,8 +139,7 @@ def display_table(table: Table) -> dict[str, Any]:
 
 def save_content(content: ReportContent, path: Path) -> Path:
     """Write the ``content`` of a report as JSON to ``path``, and return the path."""
-    fields = {_KEYS.get(name, name): value for name, value in asdict(content).items()}
-    stored = {"format": _FORMAT, "version": _VERSION, **without_nan(fields)}
+    stored = {"format": _FORMAT, "version": _VERSION, **without_nan(asdict(content))}
     text = json.dumps(stored, indent=1, ensure_ascii=False, allow_nan=False)
     path.write_text(text + "\n", "utf-8")
     return path
@@ -169,17 +153,9 @@ def load_content(path: Path) -> ReportContent:
         stored = json.loads(path.read_text("utf-8"))
         if stored.pop("format") != _FORMAT or stored.pop("version") != _VERSION:
             raise ValueError("unknown format")
-        attributes = {key: name for name, key in _KEYS.items()}
-        fields = {attributes.get(key, key): _as_tuples(value) for key, value in stored.items()}
-        fields["sections"] = tuple(
-            Section(**part | {"heading": _FORMER_HEADINGS.get(part["heading"], part["heading"])})
-            for part in fields["sections"]
-        )
+        fields = {key: _as_tuples(value) for key, value in stored.items()}
+        fields["sections"] = tuple(Section(**section) for section in fields["sections"])
         fields["tables"] = tuple(Table(**table) for table in fields["tables"])
-        # Earlier versions stored neither of these.
-        with_tables = [section.heading for section in fields["sections"] if section.tables]
-        fields.setdefault("fit_assessed", Heading.GOODNESS_OF_FIT in with_tables)
-        fields.setdefault("misfits_stored", "misfits" in fields)
         return ReportContent(**fields)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         template = "{path} is not a report file of hidag fit, or it is damaged"

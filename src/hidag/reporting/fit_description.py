@@ -17,14 +17,14 @@ from hidag.fitting import fit_warnings
 from hidag.formatting import join_names, plural
 from hidag.inference.fitted_rows import not_summed
 from hidag.latent.state_space import MAX_LISTED_STATES
-from hidag.measurement.families import item_type
-from hidag.measurement.families.base import family_named
+from hidag.measurement.families.base import family_named, item_type, split_name
 from hidag.measurement.terms import ALL_ORDERS, Effects
 from hidag.plotting.q_matrix import standardized_loadings
-from hidag.reporting.content import Heading, ReportContent
+from hidag.reporting.content import ReportContent
+from hidag.results import as_result
 
 if TYPE_CHECKING:
-    from hidag.results import FitResult
+    from hidag.results import AnyFit, FitResult
     from hidag.structure.graphs import CPDAG, DAG
 
 #: A latent with fewer items is rarely identified (two blocks and one more item).
@@ -209,7 +209,6 @@ def _convergence_concerns(result: FitResult) -> list[Message | str]:
 def explain_missing_verdict(result: FitResult, content: ReportContent) -> str:
     """Return why a report has no verdict on goodness of fit; empty if it has one."""
     tables = {table.name for table in content.tables}
-    # By the tables: earlier versions counted predictive checks alone as an assessment.
     if "checks" in tables and "pair_fit" not in tables:
         return (
             "Only predictive checks were computed, which are insensitive to residual associations "
@@ -221,12 +220,6 @@ def explain_missing_verdict(result: FitResult, content: ReportContent) -> str:
         return (
             "The fit statistics ignore the sample weights that the fit used, and therefore do not "
             "assess it."
-        )
-    if not content.misfits_stored:
-        return (
-            f'Fit statistics are listed below ("{Heading.GOODNESS_OF_FIT}"), but the version of '
-            "hidag that wrote them did not store whether they indicate misfit; fit again for a "
-            "verdict."
         )
     return ""
 
@@ -294,14 +287,15 @@ class Interaction:
         return f"{self.rarest:.1%} of rows" if self.rarest >= _MIN_SHARE else "< 0.05% of rows"
 
 
-def list_interactions(result: FitResult) -> list[Interaction]:
+def list_interactions(result: AnyFit) -> list[Interaction]:
     """Return the nonzero interactions of the fit ``result`` in the order of the items."""
-    terms = result.terms
-    names = terms.names(result.latent_names)
-    coefficients = result.loadings[:, terms.n_main :]
+    fitted = as_result(result)
+    terms = fitted.terms
+    names = terms.names(fitted.latent_names)
+    coefficients = fitted.loadings[:, terms.n_main :]
     nonzero = np.argwhere(coefficients).tolist()
-    rarest = {i: _rarest_combination(result, terms.interactions[i]) for _, i in nonzero}
-    items, names = result.response_names, names[terms.n_main :]
+    rarest = {i: _rarest_combination(fitted, terms.interactions[i]) for _, i in nonzero}
+    items, names = fitted.response_names, names[terms.n_main :]
     return [
         Interaction(items[j], names[i], float(coefficients[j, i]), *rarest[i]) for j, i in nonzero
     ]
@@ -356,11 +350,15 @@ def describe_loadings(result: FitResult) -> str:
         average = ", averaged over the levels of the item's other latents with equal weights"
         if result.has_prerequisites:
             average += ", among the combinations that prerequisites allow"
+    kinds: dict[str, dict[str, None]] = {}
+    for name in result.families:
+        scale = family_named(item_type(name).response_families[0]).effect_scale
+        kinds.setdefault(scale, {})[split_name(name)[0]] = None
+    several = len(kinds) > 1
+    described = [s + f" for {' and '.join(names)} items" * several for s, names in kinds.items()]
     return (
         f"A loading is the change of the linear predictor when the latent changes {change}"
-        f"{average}. The scale depends on the item type: log-odds for binary and ordinal items and "
-        "for proportions, logarithm of the mean for counts, amounts and times, and the unit of the "
-        "item for continuous measurements."
+        f"{average}. The predictor is the {'; '.join(described)}."
     )
 
 

@@ -18,8 +18,6 @@ from hidag.formatting import format_number, replace_hidden
 _FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\u2068", "\u2069"
 #: Bidirectional classes of right-to-left letters and digits.
 _RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
-#: A command inside a sentence.
-_COMMAND = re.compile(r"`(hidag [^`]+)`")
 
 
 def read_asset(name: str) -> str:
@@ -66,11 +64,15 @@ def render_page(template: str, *, names: Iterable[str] = (), **content: object) 
     from markupsafe import Markup, escape
 
     isolate = name_isolator(names)
+    # Names come first: a name that looks like a command is none.
+    quoted = [re.escape(escape(replace_hidden(name))) for name in names if "`" in name]
+    command = re.compile("|".join([*quoted, "`(hidag [^`]+)`"]))
 
     def finalize(value: object) -> object:
         if not isinstance(value, str) or isinstance(value, Markup):
             return value
-        return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(isolate(value)))))
+        mark = partial(command.sub, lambda m: f"<code>{m[1]}</code>" if m[1] else m[0])
+        return Markup(mark(str(escape(isolate(value)))))
 
     escaping: dict[str, Any] = {"autoescape": True, "trim_blocks": True, "finalize": finalize}
     environment = Environment(

@@ -193,7 +193,7 @@ def bootstrap_panel(bootstrap: BootstrapResult) -> Panel:
     if bootstrap.failures:
         paragraphs.append(
             f"{len(bootstrap.failures)} of {bootstrap.n_resamples} samples could not be fitted, "
-            f"for instance: {bootstrap.failures[0]}"
+            f"for instance: {bootstrap.failures[0].reason}"
         )
     paragraphs += _sentences(interval_notes(bootstrap.n_refits, bootstrap.q_given))
     paragraphs += _sentences(unidentified_notes(bootstrap))

@@ -13,6 +13,7 @@ import numpy as np
 
 from hidag.causal.exports import network_law
 from hidag.causal.probability_queries import ConditionedLaw, condition_law, edge_strengths
+from hidag.fitting.settings import NOT_STORED
 from hidag.formatting import sentence_case
 from hidag.identifiability.certificate import STATUS_MARKS, describe_finding, verdict_sentences
 from hidag.plotting.figure import render_png, size_of_q
@@ -231,6 +232,7 @@ def _family_reasons(result: FitResult) -> list[tuple[str, str, int, tuple[str, .
 
 
 def _format_setting(value: object) -> str:
+    value = value.get(NOT_STORED, value) if isinstance(value, Mapping) else value
     text = "default" if value is None else str(value)
     return text if len(text) <= _MAX_SETTING_LENGTH else text[: _MAX_SETTING_LENGTH - 3] + "..."
 
@@ -246,7 +248,6 @@ def draw_graph(
     labels are names shortened to the boxes; strengths are absolute correlations in the fitted law.
     """
     graph, layout, law = result.graph, graph_layout(result.graph), network_law(result)
-    # Files of earlier versions do not state the effective sample size.
     n_rows = result.n_samples if np.isnan(result.n_counted) else result.n_counted
     a, inference, strengths = graph.adjacency, condition_law(law), edge_strengths(result)
     width = max(layout.width + 2 * _MARGIN, _MIN_WIDTH)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hidag.data.rows import MissingnessPatterns
 from hidag.data.value_checks import read_known_items
-from hidag.exceptions import Advice, SettingError
+from hidag.exceptions import not_fitted
 from hidag.identifiability.certificate import Certificate, certify_q_matrix, certify_result
 from hidag.latent.laws import LatentLaw
 from hidag.measurement.families.base import family_named
@@ -87,7 +87,7 @@ class FitResult:
         Families of the items if some are nominal, so that ``parameters`` has several rows for
         them; empty otherwise.
     seen_rows : MissingnessPatterns or None
-        Patterns of observed cells with their weights; None in files of early versions.
+        Patterns of observed cells with their weights; None if unknown.
     seed : int
         Root of all random numbers of the fit.
     penalty_strength_used, penalty_threshold_used : float
@@ -95,7 +95,7 @@ class FitResult:
     weighted : bool
         Whether rows had weights.
     n_counted : float
-        Number of rows that count, or the sum of their weights; NaN if unknown (early files).
+        Number of rows that count, or the sum of their weights; NaN if unknown.
     n_unanswered : int
         Rows without any answer.
     n_latents_reason : str
@@ -331,10 +331,7 @@ def as_result(fit: Any, needed: str = "this function needs") -> FitResult:
     """Return the result of a fitted ``DCRL``, or the result itself; ``needed`` begins the error."""
     found = fit if isinstance(fit, FitResult) else getattr(fit, "result_", None)
     if not isinstance(found, FitResult):
-        text = "{needed} a fitted DCRL or a FitResult, got {found}"
-        params = {"needed": needed, "found": type(fit).__name__}
-        advice = Advice("fit-first", "call fit first") if hasattr(fit, "get_params") else None
-        raise SettingError("not-fitted", text, params, advice=advice)
+        raise not_fitted(fit, needed)
     return found
 
 

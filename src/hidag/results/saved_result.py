@@ -33,7 +33,7 @@ _PLAIN = (
     "missing_share", "n_iter", "converged", "method", "n_reached", "graph_rows",
     "information_ratio", "family_reasons",
 )  # fmt: skip
-#: Facts about a fit; early versions saved them among the settings.
+#: Facts about a fit, other than its estimates and settings.
 _FACTS = (
     "seed", "penalty_strength_used", "penalty_threshold_used", "weighted", "n_counted",
     "n_unanswered", "n_latents_reason", "overdispersed", "noiseless", "interacting",
@@ -97,21 +97,16 @@ def load(path: str | Path) -> FitResult:
     space = StateSpace(tuple(header["levels"]))
     families = tuple(header.pop("families"))
     responses = Responses.of(families)
-    settings = dict(header["settings"])
-    # The number of latents is that of their names, and not stored twice.
-    settings.pop("n_latents_chosen", None)
-    facts = {name: settings.pop(name) for name in _FACTS if name in settings}
-    facts |= header.get("facts", {})
-    costs = facts.pop("knowledge_cost", {})
-    products = header.get("interactions", ())
-    interactions = tuple(tuple((int(k), int(u)) for k, u in pairs) for pairs in products)
+    facts = header["facts"]
+    costs = facts.pop("knowledge_cost")
+    interactions = tuple(tuple((int(k), int(u)) for k, u in own) for own in header["interactions"])
     law: LatentLaw
     if "law_parents" in header:
         tables = tuple(arrays[f"law_table_{k}"] for k in range(space.n_latents))
         law = NetworkLaw(space, tuple(map(tuple, header["law_parents"])), tables)
     else:
         law = SaturatedLaw(space, arrays["law_probabilities"])
-    seen = None  # Files of early versions have no patterns.
+    seen = None
     if "seen_bits" in arrays:
         bits, counted, squares = (arrays[f"seen_{part}"] for part in ("bits", "counted", "squares"))
         seen = MissingnessPatterns(bits, len(header["item_names"]), counted, squares)
@@ -125,7 +120,7 @@ def load(path: str | Path) -> FitResult:
             arrays["loadings"],
             arrays["dispersion"],
             Terms(space.levels, interactions),
-            arrays.get("cutpoints", np.zeros((len(responses.families), 0))),
+            arrays["cutpoints"],
         ),
         law=law,
         graph=CPDAG(arrays["graph"], tuple(header["latent_names"])),
@@ -138,21 +133,19 @@ def load(path: str | Path) -> FitResult:
         edge_tests=tuple(
             EdgeTest(**{**test, "pair": tuple(test["pair"])}) for test in header["edge_tests"]
         ),
-        settings=settings,
+        settings=header["settings"],
         versions=header["versions"],
         seen_rows=seen,
-        knowledge_cost={part: _knowledge_cost(cost) for part, cost in costs.items()},
+        knowledge_cost={
+            part: KnowledgeCost(**{**cost, "pairs": tuple(map(tuple, cost["pairs"]))})
+            for part, cost in costs.items()
+        },
     )
 
 
 def _plain(value: Any) -> Any:
     """Return a value of the header: null stands for NaN, lists are tuples."""
     return float("nan") if value is None else tuple(value) if isinstance(value, list) else value
-
-
-def _knowledge_cost(cost: Mapping[str, Any]) -> KnowledgeCost:
-    pairs = tuple((a, b, float(lost)) for a, b, lost in cost.get("pairs", ()))
-    return KnowledgeCost(**{**cost, "pairs": pairs})
 
 
 def write_archive(
@@ -188,8 +181,8 @@ def read_archive(path: Path, *, holds: str = "fit") -> tuple[dict[str, Any], Arr
         header: dict[str, Any] = json.loads(arrays.pop("header").tobytes().decode("utf-8"))
         if header["format"] != f"hidag-{holds}" or int(header["format_version"]) < 1:
             raise KeyError("format")
-        # Checksums of a zip file do not cover the names. Early files have no list of them.
-        if header.pop("arrays", list(arrays)) != list(arrays):
+        # Checksums of a zip file do not cover the names.
+        if header.pop("arrays") != list(arrays):
             raise KeyError("arrays")
     except Exception as error:  # A damaged file can fail in any way a reader knows.
         text = "'{path}' is not a saved hidag {holds}, or it is truncated"

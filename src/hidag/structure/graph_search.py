@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -156,6 +157,28 @@ def discover(
     ).graph
 
 
+#: Adjacency of the CPDAG, number of steps, and the best DAG if the search is over DAGs.
+Found = tuple[NDArray[np.int8], int, DAG | None]
+
+
+def _search_exactly(cache: ScoreCache, n: int, constraints: Any, *rules: Any) -> Found:
+    best = DAG(best_dag(cache, n, constraints, *rules))
+    return orient_by_knowledge(best.to_cpdag().adjacency, constraints), 0, best
+
+
+def _climb(
+    climb: Any, cache: ScoreCache, n: int, constraints: Any, required: Any, max_parents: int | None
+) -> Found:
+    climber = ClassSearch(cache, n, constraints, max_parents)
+    return climber.adjacency(climb(climber, required)), climber.n_steps, None
+
+
+#: The searches by name, called with scores, number of variables, rules, required edges and limit.
+SEARCHES: dict[str, Callable[..., Found]] = {
+    "xges": partial(_climb, xges), "ges": partial(_climb, ges), "exact": _search_exactly,
+}  # fmt: skip
+
+
 def search_graph(
     data: LatentCounts | ArrayLike,
     *,
@@ -200,17 +223,11 @@ def search_graph(
             raise GraphError("wrong-graph-size", text, {"shape": adjacency.shape, "n": n})
         cpdag = CPDAG(adjacency, counts.names).to_dag().to_cpdag().adjacency
         adjacency = orient_by_knowledge(cpdag, constraints)
-    elif search == "exact":
-        best = DAG(best_dag(cache, n, constraints, required, max_parents))
-        adjacency = orient_by_knowledge(best.to_cpdag().adjacency, constraints)
-    elif search in ("ges", "xges"):
-        climber = ClassSearch(cache, n, constraints, max_parents)
-        state = (ges if search == "ges" else xges)(climber, required)
-        adjacency = climber.adjacency(state)
-        n_steps = climber.n_steps
+    elif search in SEARCHES:
+        run = SEARCHES[search]
+        adjacency, n_steps, best = run(cache, n, constraints, required, max_parents)
     else:
-        choices = Choices(("xges", "ges", "exact"), python_only="a callable")
-        raise invalid_setting("search", choices, search)
+        raise invalid_setting("search", Choices(tuple(SEARCHES), python_only="a callable"), search)
     graph = CPDAG(adjacency, counts.names)
     dag = best if best is not None and is_lean else graph.to_dag()
     value = graph_score(local_score, dag.parents)

@@ -100,7 +100,7 @@ def fit(
         "tlp", "Sparsity penalty on the loadings: tlp (truncated lasso), scad, mcp or none."
     ),
     penalty_strength: float | None = estimation_option(
-        None, "Weight of the penalty, a number such as 0.1.", shown="selected from the data"
+        None, "Log-likelihood that a loading must gain, such as 4.", shown="selected from the data"
     ),
     score: str = graph_option(
         "auto",
@@ -159,7 +159,8 @@ def fit(
     from hidag.cli.data_source import ReadOptions, read_source, store_options, warn_of_ids
     from hidag.cli.output_files import fit_files
     from hidag.cli.result_text import say_data, say_result
-    from hidag.reporting import assemble_report, list_concerns
+    from hidag.reporting import assemble_report
+    from hidag.reporting.fit_description import list_concerns
 
     n_latents, level_numbers = opt.parse_latents(latents), opt.parse_levels(levels)
     reading = ReadOptions(id_column, weights, missing or (), drop or (), words or ())

@@ -75,7 +75,7 @@ def select(
     folds: int = option(3, "Number of folds of the cross-validation; 0 omits it."),
     penalty_strengths: str | None = option(
         None,
-        "Penalty strengths to compare, separated by commas (0.05,auto); auto selects one.",
+        "Log-likelihoods that a loading must gain, to compare (4,auto); auto selects one.",
         shown="auto",
     ),
     out: Path | None = option(

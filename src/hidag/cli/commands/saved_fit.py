@@ -1,4 +1,4 @@
-"""`hidag report`, `info`, `errors`, `goodness`, `classify` and `bootstrap`: use a saved fit."""
+"""Commands that use a saved fit, from `hidag report` to `bootstrap`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def info(
     """Print versions and item types, or describe a saved fit."""
     from hidag.cli.output_files import load_result
     from hidag.cli.result_text import say_result
-    from hidag.reporting import describe_fit, list_concerns
+    from hidag.reporting.fit_description import describe_fit, list_concerns
 
     if result is None:
         _say_versions()
@@ -94,8 +94,11 @@ def _say_versions() -> None:
     say_columns(rows)
 
 
-@app.command(epilog="Example:\n\n`hidag errors fit answers.csv --out errors.csv`")
-def errors(
+@app.command(
+    "standard-errors",
+    epilog="Example:\n\n`hidag standard-errors fit answers.csv --out errors.csv`",
+)
+def show_standard_errors(
     result: opt.FitFile,
     table: DataTable,
     kind: str | None = option(

@@ -183,7 +183,8 @@ def run_assessment(out: Path, seed: int) -> None:
     from hidag.cli.data_source import read_source
     from hidag.cli.output_files import fit_files
     from hidag.cli.result_text import say_types
-    from hidag.reporting import assemble_report, list_concerns
+    from hidag.reporting import assemble_report
+    from hidag.reporting.fit_description import list_concerns
 
     start = time.monotonic()
     data_folder, times = out / "data", "seconds_*=lognormal"

@@ -134,6 +134,7 @@ class Family(ItemType, ABC):
     """A response family with its link; arrays broadcast, the last axis of eta runs over states."""
 
     is_count: bool = False
+    effect_scale: str = "linear predictor"  # What the predictor is, for notes on loadings.
     n_columns: int = 1  # Number of columns, D.
     has_dispersion: bool = False
     dispersion_meaning: str = ""  # Meaning of the dispersion, for tables.
@@ -143,7 +144,7 @@ class Family(ItemType, ABC):
     dispersion_bounds: tuple[float, float] = (0.0, np.inf)
     #: Distribution of items at the smallest dispersion, if it is not degenerate.
     limiting_distribution: str = ""
-    #: Family to use if the variance exceeds the mean of a family that equates them; None elsewhere.
+    #: Of Poisson distributions, with any link: the family for counts with more variance.
     overdispersed_alternative: str | None = None
     base_has_parameters: bool = True  # Whether ``base`` depends on the auxiliary.
     n_cutpoints: int = 0  # Number of cutpoints besides the intercept.
@@ -158,6 +159,11 @@ class Family(ItemType, ABC):
     largest_simulated_predictor: float = np.inf
     #: Whether one response may carry arbitrarily much information about its latents.
     has_unbounded_information: bool = False
+
+    @property
+    def is_logistic(self) -> bool:
+        """Whether the response is binary with a logit link."""
+        return self.is_binary and self.canonical_below == np.inf
 
     def to_working(self, x: Array) -> Array:
         """Return the columns ``T(x)`` of responses on the user's scale."""

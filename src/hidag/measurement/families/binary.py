@@ -32,6 +32,7 @@ class Bernoulli(MeanFamily):
     aliases: tuple[str, ...] = ("binary",)
     allowed_values = "0 and 1"
     description = "yes/no answers (0 and 1)"
+    effect_scale = "log-odds of a 1"
     analytic_condition = AnalyticCondition(
         "holds", "a regular exponential family with the logit link"
     )
@@ -103,6 +104,7 @@ class BernoulliProbit(Bernoulli):
 
     aliases = ("probit",)
     description = "yes/no answers (0 and 1), effects on the probit scale"
+    effect_scale = "probit of a 1"
     analytic_condition = AnalyticCondition("holds", "the probit link is analytic and one to one")
     canonical_below = -np.inf
 
@@ -134,6 +136,7 @@ class BernoulliCloglog(Bernoulli):
 
     aliases = ("cloglog",)
     description = "whether something happened at least once (0 and 1), effects on the log rate"
+    effect_scale = "log rate of an event"
     analytic_condition = AnalyticCondition(
         "holds", "the complementary log-log link is analytic and one to one"
     )
@@ -164,6 +167,7 @@ class Binomial(MeanFamily):
     argument_name = "number of trials"
     example_argument = "20"
     description = "successes in a known number of trials"
+    effect_scale = "log-odds of a success"
     analytic_condition = AnalyticCondition(
         "holds", "a regular exponential family with the logit link; the number of trials is known"
     )

@@ -46,6 +46,7 @@ class Gaussian(MeanFamily):
 
     aliases: tuple[str, ...] = ("normal", "continuous")
     description = "continuous measurements"
+    effect_scale = "mean"
     analytic_condition = ANALYTIC_WITH_SCALE
     has_dispersion = True
     dispersion_meaning = "variance"
@@ -100,6 +101,7 @@ class Lognormal(PositiveValues, Gaussian):
 
     aliases = ("time",)
     description = "positive times or amounts, on a log scale"
+    effect_scale = "mean of the logarithm"
     dispersion_meaning = "variance of the logarithm"
     largest_simulated_predictor = 36.0
 
@@ -138,6 +140,7 @@ class CensoredLognormal(PositiveValues, Family):
     argument_name = "limit"
     example_argument = "60"
     description = "times that end at a limit, on a log scale"
+    effect_scale = "mean of the logarithm"
     allowed_values = "numbers > 0, some of them below the limit"
     analytic_condition = AnalyticCondition(
         "holds",
@@ -285,6 +288,7 @@ class Gamma(PositiveValues, MeanFamily):
     """``E X = mu = exp(eta)`` and ``Var X = gamma mu**2``; ``1 / gamma`` is the shape."""
 
     description = "positive amounts whose spread grows with their mean"
+    effect_scale = "logarithm of the mean"
     analytic_condition = ANALYTIC_WITH_SCALE
     has_unbounded_information = True
     has_dispersion = True
@@ -363,6 +367,7 @@ class Beta(Family):
     aliases = ("share", "proportion")
     allowed_values = "numbers strictly between 0 and 1"
     description = "shares between 0 and 1"
+    effect_scale = "log-odds of the mean"
     analytic_condition = ANALYTIC_WITH_SCALE
     has_unit_mean = True
     has_unbounded_information = True

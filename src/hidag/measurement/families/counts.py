@@ -44,6 +44,7 @@ def find_no_counts(x: Array) -> ValueProblem | None:
 class Counts(Family):
     """Items that count."""
 
+    effect_scale = "logarithm of the mean"
     allowed_values = "counts >= 0"
     is_count = True
     has_unbounded_information = True
@@ -106,6 +107,7 @@ class PoissonIdentity(Poisson):
 
     aliases = ()
     description = "counts, effects added on the scale of the mean"
+    effect_scale = "mean"
     analytic_condition = AnalyticCondition(
         "undecided",
         "the assumption asks for a link that turns every real number into a mean, and the identity "
@@ -191,6 +193,7 @@ class ZeroInflatedPoisson(Counts):
 
     aliases = ("zip", "zero-inflated")
     description = "counts with extra zeros"
+    effect_scale = "logarithm of the mean without extra zeros"
     analytic_condition = AnalyticCondition(
         "holds", "its law is analytic in predictor and share of extra zeros, and determines both"
     )

@@ -41,6 +41,7 @@ class Ordinal(Family):
     argument_source = "whole numbers without gaps, at least 3 of them"
     example_argument = "5"
     description = "ordered grades"
+    effect_scale = "log-odds of higher grades"
     analytic_condition = AnalyticCondition(
         "holds",
         "its law is analytic in predictor and cutpoints and determines both; the paper writes one "

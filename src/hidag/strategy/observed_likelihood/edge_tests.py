@@ -181,6 +181,11 @@ class _Rival:
     found: SearchResult
 
 
+def supports_edge(lost: float, saved: float) -> bool:
+    """Return whether an edge stays that gains ``lost`` log-likelihood at a complexity ``saved``."""
+    return bool(lost > saved)
+
+
 def confirm_edges(
     found: SearchResult,
     search: Callable[[Knowledge], SearchResult],
@@ -238,7 +243,7 @@ def confirm_edges(
         other = evaluate(rival.found)
         lost = current.likelihood - other.likelihood
         saved = current.price - other.price
-        kept = bool(lost > saved)
+        kept = supports_edge(lost, saved)
         a, b = rival.pair
         tests.append(EdgeTest((names[a], names[b]), rival.loss, lost, saved, kept))
         tested.add(rival.pair)
@@ -329,5 +334,6 @@ def _tests(
         lost = best.log_likelihood - other.log_likelihood
         saved = lost - (best.criterion - other.criterion)
         loss = score.local(k, best.parents[k]) - score.local(k, parents[k])
-        tests.append(EdgeTest((names[a], names[k]), float(loss), lost, saved, bool(lost > saved)))
+        kept = supports_edge(lost, saved)
+        tests.append(EdgeTest((names[a], names[k]), float(loss), lost, saved, kept))
     return tuple(sorted(tests, key=lambda test: test.likelihood_loss - test.saved))

@@ -42,7 +42,7 @@ def test_noise_moves_them_a_little():
     assert matched(found, loadings) > 0.98
 
 
-def test_items_keyed_the_other_way_round_are_turned():
+def test_reverse_keyed_items_are_reversed():
     rng = np.random.default_rng(2)
     loadings = np.vstack([np.tile(np.eye(2), (4, 1)), [[1.0, 1.0]] * 2]) * 0.6
     signs = np.array([1, 1, -1, -1, 1, -1, 1, 1, -1, 1])[:, None]
