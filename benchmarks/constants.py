@@ -19,7 +19,10 @@ such lines also show how much CPU seconds vary by chance.
 Tables (--tables, default "quick"): "weak", the paper's text design with Bernoulli items; "paper",
 cells of its research code; "given", a given Q with main effects, DINA and G-DINA; "levels", three
 levels; "many", 16 latents, which are sampled; "select", an unknown number of latents. "quick" has a
-small table of each kind, "ablation" a table of each kind that a move of the search is for.
+small table of each kind, "ablation" a table of each kind that a move of the search is for. Real
+tables are added by --real, with a number of latents each (their rows have no truth, so no SHD):
+
+    python benchmarks/constants.py --ablation --tables none --real DIR/responses.csv:3,4,5
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from joblib import Parallel, delayed
 
 from hidag import DCRL, design, evaluate, simulate
@@ -83,6 +87,29 @@ class Cell:
         found, criteria = evaluate(model, truth), information_criteria(model.result_)
         likelihood = float(model.log_likelihood_)
         return Fit(likelihood, -0.5 * criteria.bic, found.shd, found.shd_q, seconds)
+
+
+@dataclass(frozen=True)
+class RealTable:
+    """A table of responses in a file, and the number of latents of the fit."""
+
+    path: str
+    n_latents: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.path}, {self.n_latents} latents"
+
+    def fit(self, seed: int, changes: Changes) -> Fit | str:
+        """Return the fit; the seed is that of the estimator."""
+        table = pd.read_csv(self.path)
+        begin = time.process_time()
+        with warnings.catch_warnings(), override(changes):
+            warnings.simplefilter("ignore")
+            model = DCRL(self.n_latents, random_state=seed).fit(table)
+        seconds = time.process_time() - begin
+        criterion = -0.5 * information_criteria(model.result_).bic
+        return Fit(float(model.log_likelihood_), criterion, np.nan, np.nan, seconds)
 
 
 @dataclass(frozen=True)
@@ -208,6 +235,7 @@ def close_chain(family: str, n_rows: int) -> Cell:
 
 
 SETS: dict[str, tuple[Cell, ...]] = {
+    "none": (),
     "weak": tuple(paper(f"{m} Q1", "bernoulli", 3000, "text") for m in ("Chain-5", "Tree-10")),
     "paper": tuple(
         paper(name, family, 3000)
@@ -255,7 +283,7 @@ SETS: dict[str, tuple[Cell, ...]] = {
 ABLATION = (
     "one start: exploratory.starts_on_disagreement=1",
     "one end, no monotone loadings: optima.most_ends=1",
-    "no unpenalised steps: unpenalised_steps.n_steps=0, unpenalised_steps.most_moves=0",
+    "no unpenalised steps: unpenalised_steps.most_moves=0",
     "no splits of sampled latents: saem_network.most_splits=0",
     "no monotone loadings: optima.largest_share_against=0",
     "no level moves: levels.max_rounds=0, levels.max_assignments=1",
@@ -312,7 +340,7 @@ def variants(options: argparse.Namespace) -> dict[str, Changes]:
     return out
 
 
-def fits_of(cell: Cell, seed: int, settings: list[Changes]) -> list[Fit | str]:
+def fits_of(cell: Cell | RealTable, seed: int, settings: list[Changes]) -> list[Fit | str]:
     """Return the fits of one table, the default first; a fit before them compiles the kernels."""
     if isinstance(failed := cell.fit(seed, {}), str):
         raise RuntimeError(f"{cell.name}, seed {seed}, with the default: {failed}")
@@ -336,7 +364,7 @@ def report(label: str, defaults: list[Fit], changed: list[Fit | str]) -> None:
             f"{int((gain < -LEVEL).sum()):5d} {int((gain > LEVEL).sum()):6d} "
             f"{change['shd'].mean():6.2f} {change['wrong_in_q'].mean():6.2f} {ratio:6.2f}"
         )
-        line += "  same" * all(not values.any() for values in change.values())
+        line += "  same" * all(not np.nan_to_num(values).any() for values in change.values())
     line += f"  {len(failures)} failed: {failures[0]}" if failures else ""
     print(line, flush=True)
 
@@ -351,6 +379,7 @@ def main() -> None:
     parser.add_argument("--variant", action="append", default=[], metavar="NAME: CHANGES")
     parser.add_argument("--ablation", action="store_true", help="without each move in turn")
     parser.add_argument("--tables", default="quick", help=f"{', '.join(SETS)}; or several")
+    parser.add_argument("--real", action="append", default=[], metavar="FILE:K,K", help="a table")
     parser.add_argument("--replicates", type=int, default=1, help="tables of each kind")
     parser.add_argument("--seed", type=int, default=0, help="seed of the first table of each kind")
     parser.add_argument("--jobs", type=int, default=1, help="tables that are fitted at once")
@@ -363,7 +392,11 @@ def main() -> None:
         settings = variants(options)
     except SettingError as error:
         parser.error(str(error))
-    cells = [cell for name in options.tables.split(",") for cell in SETS[name]]
+    cells: list[Cell | RealTable] = [
+        cell for name in options.tables.split(",") for cell in SETS[name]
+    ]
+    for path, _, numbers in (given.rpartition(":") for given in options.real):
+        cells += [RealTable(path, int(number)) for number in numbers.split(",")]
     seeds = range(options.seed, options.seed + options.replicates)
     tasks = [(cell, seed) for seed in seeds for cell in cells]
     done = Parallel(n_jobs=options.jobs)(

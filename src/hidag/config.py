@@ -639,7 +639,7 @@ class UnpenalisedStepsConfig:
     # share is tried if the first gains nothing.
     loading_shares: tuple[float, ...] = (0.45, 0.3)
     steps_on_support: int = 8  # EM steps on these loadings before others may enter or leave.
-    most_moves: int = 10  # Largest number of moves from the best optimum.
+    most_moves: int = 10  # Largest number of moves from the best optimum; 0 for none at all.
     # Least gain of a move, in units of log-likelihood; smaller ones are within the EM tolerance.
     least_gain: float = 1.0
 

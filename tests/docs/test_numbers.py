@@ -155,9 +155,7 @@ SPECIFICATION = [
     ),
     (
         ("CONFIG.unpenalised_steps.most_moves", "CONFIG.unpenalised_steps.least_gain"),
-        lambda most, gain: (
-            f"up to {most} from the best while they raise the criterion by {gain:g}"
-        ),
+        lambda most, gain: f"up to {most} from the best while they raise the criterion by {gain:g}",
     ),
     (("CONFIG.optima.unused_latent_cost",), lambda cost: f"costs another {cost:g} units"),
     (

@@ -1,7 +1,7 @@
 """Leave a local optimum by EM steps without penalty.
 
-If few items have a single latent, or the table does not follow the model, penalised EM may stop at
-a poor optimum. Three latents A, B and C may be found as A + B, B + C and A + C: items of two latents
+If few items have a single latent, or the table does not follow the model, penalised EM may stop
+at a poor optimum. Three latents A, B and C may be found as A + B, B + C and A + C: items of two
 then have one loading each, which is sparse, and an item of A alone has three, one of them negative.
 The span of the loadings is right, their axes are not. The likelihood identifies the axes, but a
 penalty per loading keeps out loadings that raise the objective only together. EM without penalty
@@ -38,7 +38,7 @@ def try_unpenalised_steps(
 
     One move from each optimum, then further ones from the best while they raise the criterion.
     """
-    if problem.penalty.name is None:
+    if problem.penalty.name is None or CONFIG.unpenalised_steps.most_moves == 0:
         return optima[0]
     best = max(
         (leave_penalty(one, problem, observer) for one in optima), key=lambda one: one.criterion
