@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from hidag.diagnostics.moment_tests import ScoredColumns
-from hidag.fitting.information.free_parameters import FreeParameters
+from hidag.information.free_parameters import FreeParameters
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Responses, family_named
 from hidag.results import FitResult

@@ -724,7 +724,7 @@ class EdgeTestsConfig:
 
 @dataclass(frozen=True)
 class DerivativesConfig:
-    """Derivatives of a fit (``hidag.fitting.information``; benchmarks/standard_errors.py)."""
+    """Derivatives of a fit (``hidag.information``; benchmarks/standard_errors.py)."""
 
     max_states: int = 1 << 13  # Joint states are listed up to this number.
     block_cells: int = 1 << 22  # Cells (rows times states) of posteriors that are held at once.

@@ -18,8 +18,8 @@ from hidag.diagnostics.goodness_of_fit import (
     run_predictive_checks,
     untested_pairs_note,
 )
-from hidag.fitting.information.free_parameters import FreeParameters
 from hidag.fitting.information_criteria import log_number_of_q
+from hidag.information.free_parameters import FreeParameters
 from hidag.results import reorder_items
 
 from ..fitted_models import FOUR_ITEMS_EACH, chain_of_three, drawn, two_latents

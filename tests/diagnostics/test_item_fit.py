@@ -20,7 +20,7 @@ from hidag.diagnostics.moment_tests import (
     chi_square,
     drop_constant,
 )
-from hidag.fitting.information.free_parameters import FreeParameters, row_scores
+from hidag.information.free_parameters import FreeParameters, row_scores
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters
 

@@ -10,7 +10,7 @@ from hidag import DCRL
 from hidag.diagnostics import fit_statistics
 from hidag.diagnostics.moment_tests import LocalScores, ScoredColumns, ScoreSpace
 from hidag.diagnostics.pair_residuals import bound_p_values, compute_pair_residuals
-from hidag.fitting.information.free_parameters import FreeParameters, row_scores
+from hidag.information.free_parameters import FreeParameters, row_scores
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters
 from hidag.results import FitResult

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from hidag import DCRL, simulate, validate_q
-from hidag.fitting.information.free_parameters import (
+from hidag.information.free_parameters import (
     FreeParameters,
     item_scores,
     iterate_loading_scores,
 )
-from hidag.fitting.information.posterior_tables import ListedTables, TreeTables, state_tables
+from hidag.information.posterior_tables import ListedTables, TreeTables, state_tables
 from hidag.simulation import chain_dag, make_truth, random_law
 
 from ..fitted_models import drawn

@@ -22,8 +22,8 @@ from hidag.diagnostics.moment_tests import (
 )
 from hidag.diagnostics.pair_residuals import compute_pair_residuals
 from hidag.exceptions import DataError
-from hidag.fitting.information.free_parameters import FreeParameters, row_scores
 from hidag.inference.fitted_rows import weighted_sample
+from hidag.information.free_parameters import FreeParameters, row_scores
 
 from ..fitted_models import columns_of, drawn, moved, two_latents
 

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from hidag.fitting.information.item_derivatives import boundary_directions, complement
+from hidag.information.item_derivatives import boundary_directions, complement
 
 
 def main_effects(n_latents):

@@ -10,8 +10,8 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from hidag.causal import what_if
-from hidag.fitting.information.free_parameters import FreeParameters
 from hidag.inference.standard_errors import standard_errors
+from hidag.information.free_parameters import FreeParameters
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters
 from hidag.measurement.terms import Effects

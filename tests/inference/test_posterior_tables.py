@@ -12,13 +12,13 @@ from hidag.diagnostics.goodness_of_fit import compute_criteria
 from hidag.diagnostics.item_fit import compute_item_fit
 from hidag.diagnostics.moment_tests import LocalScores, ScoredColumns
 from hidag.diagnostics.pair_residuals import compute_pair_residuals
-from hidag.fitting.information.free_parameters import FreeParameters, row_scores
-from hidag.fitting.information.observed_information import (
+from hidag.inference import standard_errors
+from hidag.information.free_parameters import FreeParameters, row_scores
+from hidag.information.observed_information import (
     complete_information,
     observed_information,
 )
-from hidag.fitting.information.posterior_tables import TreeTables, state_tables
-from hidag.inference import standard_errors
+from hidag.information.posterior_tables import TreeTables, state_tables
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Responses, Terms, family_named
 from hidag.network_em.junction_tree import TreePosterior

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.fitting.information.free_parameters import FreeParameters, row_scores
-from hidag.fitting.information.observed_information import observed_information
 from hidag.identifiability import ResponseModel
+from hidag.information.free_parameters import FreeParameters, row_scores
+from hidag.information.observed_information import observed_information
 
 from ..fitted_models import drawn, moved, two_latents
 

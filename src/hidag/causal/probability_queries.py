@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.exceptions import DataError
-from hidag.fitting.information import item_derivatives
+from hidag.information import item_derivatives
 from hidag.latent.junction_tree import (
     Factor,
     JunctionTree,

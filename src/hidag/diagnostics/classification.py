@@ -14,10 +14,10 @@ from hidag.data.rows import describe_empty_rows, nonempty_rows
 from hidag.diagnostics.goodness_of_fit import max_state_entropy
 from hidag.em.posterior import state_posteriors
 from hidag.exceptions import PYTHON_STYLE, DataError, Message, Setting, Style
-from hidag.fitting.information.posterior_tables import can_list_states
 from hidag.formatting import plural
 from hidag.inference.fitted_rows import canonical_rows, draw_responses
 from hidag.inference.result_tables import Table
+from hidag.information.posterior_tables import can_list_states
 from hidag.network_em.junction_tree import TreePosterior
 from hidag.network_em.posterior import draw_listed_states, has_exact_posterior, level_probabilities
 from hidag.results import AnyFit, FitResult, as_result

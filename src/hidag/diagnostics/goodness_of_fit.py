@@ -15,13 +15,13 @@ from hidag.diagnostics.moment_tests import LocalScores, ScoredColumns, column_na
 from hidag.diagnostics.pair_residuals import compute_pair_residuals
 from hidag.exceptions import PYTHON_STYLE, Advice, Message, Setting, Style
 from hidag.fitting import information_criteria
-from hidag.fitting.information.free_parameters import FreeParameters, row_scores
-from hidag.fitting.information.posterior_tables import too_many_states
 from hidag.fitting.settings import checked_count, root_seed
 from hidag.formatting import plural
 from hidag.inference import fitted_rows
 from hidag.inference.intervals import percentile_interval
 from hidag.inference.result_tables import N_EFFECTIVE, Table
+from hidag.information.free_parameters import FreeParameters, row_scores
+from hidag.information.posterior_tables import too_many_states
 from hidag.measurement.families import item_type
 from hidag.measurement.parameters import category_label, nominal_item
 from hidag.results import AnyFit, FitResult, as_result, reorder_items

@@ -20,10 +20,10 @@ from hidag.config import CONFIG
 from hidag.data.rows import describe_rows
 from hidag.diagnostics import moment_tests
 from hidag.exceptions import Message
-from hidag.fitting.information.free_parameters import FreeParameters, LawBlock
-from hidag.fitting.information.observed_information import with_moved_shape
 from hidag.formatting import plural
 from hidag.inference.fitted_rows import not_listed
+from hidag.information.free_parameters import FreeParameters, LawBlock
+from hidag.information.observed_information import with_moved_shape
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.intp]

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from scipy.linalg import svd
 
 from hidag.data.rows import effective_sample_size
-from hidag.fitting.information.free_parameters import FreeParameters
-from hidag.fitting.information.item_derivatives import broadcast_auxiliary, response_auxiliary
-from hidag.fitting.information.posterior_tables import ListedTables, StateFunctions
+from hidag.information.free_parameters import FreeParameters
+from hidag.information.item_derivatives import broadcast_auxiliary, response_auxiliary
+from hidag.information.posterior_tables import ListedTables, StateFunctions
 from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import MeasurementParameters, category_label, nominal_item
 from hidag.results import FitResult

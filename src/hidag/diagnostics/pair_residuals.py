@@ -23,9 +23,9 @@ from scipy.stats import norm, t
 
 from hidag.data.rows import weighted_mean_std
 from hidag.diagnostics.moment_tests import LocalScores, ScoredColumns
-from hidag.fitting.information.free_parameters import FreeParameters
-from hidag.fitting.information.posterior_tables import StateFunctions
 from hidag.inference.result_tables import N_EFFECTIVE, Table
+from hidag.information.free_parameters import FreeParameters
+from hidag.information.posterior_tables import StateFunctions
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]

@@ -14,14 +14,14 @@ from hidag.diagnostics import moment_tests
 from hidag.em.design_data import WorkingData
 from hidag.em.em import Estimate, Problem, Schedule, extrapolate_gain, normalise_counts, run_em
 from hidag.em.m_step import Basis
-from hidag.fitting.information.free_parameters import (
+from hidag.fitting.information_criteria import all_features, design_rank, known_combinations
+from hidag.information.free_parameters import (
     FreeParameters,
     item_scores,
     iterate_loading_scores,
     row_scores,
 )
-from hidag.fitting.information.posterior_tables import can_list_states, too_many_states
-from hidag.fitting.information_criteria import all_features, design_rank, known_combinations
+from hidag.information.posterior_tables import can_list_states, too_many_states
 from hidag.kernels.coordinate_descent import FREE, ZERO
 from hidag.latent.laws import LatentLaw, NetworkLaw, SaturatedLaw, factorise_counts, fit_network_law
 from hidag.measurement.parameters import MeasurementParameters

@@ -21,18 +21,18 @@ from scipy.linalg import block_diag
 
 from hidag.data.rows import MissingnessPatterns, canonical_order
 from hidag.exceptions import Advice, HidagWarning, SettingError
-from hidag.fitting.information.free_parameters import law_blocks
-from hidag.fitting.information.item_derivatives import (
-    boundary_directions,
-    broadcast_auxiliary,
-    complement,
-    information_in_rows,
-)
 from hidag.fitting.information_criteria import item_designs
 from hidag.formatting import plural
 from hidag.identifiability.information import ResponseModel
 from hidag.inference.fitted_rows import rank_items
 from hidag.inference.refit import is_storable
+from hidag.information.free_parameters import law_blocks
+from hidag.information.item_derivatives import (
+    boundary_directions,
+    broadcast_auxiliary,
+    complement,
+    information_in_rows,
+)
 from hidag.latent.laws import LatentLaw, NetworkLaw, SaturatedLaw
 from hidag.measurement.families.base import Family, family_named
 from hidag.measurement.parameters import MeasurementParameters

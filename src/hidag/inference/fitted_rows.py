@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from hidag.config import CONFIG
 from hidag.data.rows import canonical_order, check_weights, nonempty_rows, scale_to_effective_size
 from hidag.exceptions import Advice, DataError, Setting, SettingError
-from hidag.fitting.information.item_derivatives import response_auxiliary
-from hidag.fitting.information.posterior_tables import can_list_states, state_tables
+from hidag.information.item_derivatives import response_auxiliary
+from hidag.information.posterior_tables import can_list_states, state_tables
 from hidag.measurement.families import item_type
 from hidag.measurement.families.base import family_named
 from hidag.results import FitResult

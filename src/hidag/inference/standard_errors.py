@@ -15,18 +15,18 @@ from hidag.config import CONFIG
 from hidag.data.rows import select_weighted_rows
 from hidag.data.table import read_table
 from hidag.exceptions import Choices, invalid_setting
-from hidag.fitting.information.free_parameters import FreeParameters
-from hidag.fitting.information.item_derivatives import (
-    auxiliary_directions,
-    response_auxiliary,
-    shift_auxiliary,
-)
-from hidag.fitting.information.observed_information import Uncertainty, estimate_uncertainty
 from hidag.fitting.information_criteria import count_parameters
 from hidag.formatting import first_names, plural
 from hidag.inference.fitted_rows import require_weights
 from hidag.inference.intervals import LEVEL, check_level
 from hidag.inference.result_tables import Table
+from hidag.information.free_parameters import FreeParameters
+from hidag.information.item_derivatives import (
+    auxiliary_directions,
+    response_auxiliary,
+    shift_auxiliary,
+)
+from hidag.information.observed_information import Uncertainty, estimate_uncertainty
 from hidag.measurement.families import item_type
 from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import category_label, nominal_item

@@ -18,11 +18,11 @@ from hidag.diagnostics.classification import classify
 from hidag.diagnostics.goodness_of_fit import fit_statistics
 from hidag.diagnostics.q_validation import validate_q
 from hidag.exceptions import HidagWarning, Message
-from hidag.fitting.information.posterior_tables import can_list_states, state_tables
 from hidag.fitting.information_criteria import count_parameters
 from hidag.inference.fitted_rows import can_sum_states, not_summed
 from hidag.inference.intervals import MIN_REPLICATES
 from hidag.inference.standard_errors import standard_errors
+from hidag.information.posterior_tables import can_list_states, state_tables
 from hidag.reporting import panels
 from hidag.reporting.content import Heading, Panel, ReportContent, Section
 from hidag.reporting.fit_description import list_concerns

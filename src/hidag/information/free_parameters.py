@@ -12,26 +12,26 @@ from numpy.typing import NDArray
 
 from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
-from hidag.fitting.information.item_derivatives import (
-    Channel,
-    base_slopes,
-    channels_of_response,
-    response_auxiliary,
-)
-from hidag.fitting.information.posterior_tables import (
-    ListedTables,
-    RowBlock,
-    StateTables,
-    TreeTables,
-    state_tables,
-    too_many_states,
-)
 from hidag.fitting.information_criteria import (
     coefficient_maps,
     feature_names,
     features_over,
     free_columns,
     known_in_sum,
+)
+from hidag.information.item_derivatives import (
+    Channel,
+    base_slopes,
+    channels_of_response,
+    response_auxiliary,
+)
+from hidag.information.posterior_tables import (
+    ListedTables,
+    RowBlock,
+    StateTables,
+    TreeTables,
+    state_tables,
+    too_many_states,
 )
 from hidag.latent.laws import LatentLaw, NetworkLaw
 from hidag.measurement.families.base import family_named

@@ -16,7 +16,7 @@ from hidag.config import CONFIG
 from hidag.em.e_step import run_e_step
 from hidag.em.m_step import dispersion_floor
 from hidag.exceptions import Setting, SettingError
-from hidag.fitting.information.free_parameters import (
+from hidag.information.free_parameters import (
     FreeParameters,
     RowChannels,
     iterate_scores,
@@ -24,7 +24,7 @@ from hidag.fitting.information.free_parameters import (
     row_bases,
     row_scores,
 )
-from hidag.fitting.information.item_derivatives import (
+from hidag.information.item_derivatives import (
     auxiliary_directions,
     boundary_directions,
     channels_of_response,
@@ -34,7 +34,7 @@ from hidag.fitting.information.item_derivatives import (
     response_auxiliary,
     shift_auxiliary,
 )
-from hidag.fitting.information.posterior_tables import TreeTables
+from hidag.information.posterior_tables import TreeTables
 from hidag.latent.laws import NetworkLaw
 from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import MeasurementParameters
