@@ -11,7 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import special as sp
 
-from .plain_em import all_states, item_designs, random_q
+try:
+    from .plain_em import all_states, item_designs, random_q
+except ImportError:  # a benchmark, with this folder on the path
+    from plain_em import all_states, item_designs, random_q
 
 #: Step of the finite differences, and iterations of the short runs and of a run at most.
 STEP, SHORT_STEPS, MAX_STEPS = 1e-4, 60, 3000
@@ -30,7 +33,9 @@ def _gaussian(x, eta, a):
 def _negative_binomial(x, eta, a):
     r = np.exp(-a[0])
     size = sp.gammaln(x + r) - sp.gammaln(r) - sp.gammaln(x + 1)
-    return size - r * np.logaddexp(0.0, eta + a[0]) + x * (eta + a[0] - np.logaddexp(0.0, eta + a[0]))
+    return (
+        size - r * np.logaddexp(0.0, eta + a[0]) + x * (eta + a[0] - np.logaddexp(0.0, eta + a[0]))
+    )
 
 
 def _poisson(x, eta, a):
@@ -371,7 +376,9 @@ def _draw(name, height, rng):
         "binomial": lambda: rng.binomial(6, sp.expit(0.6 * eta)),
         "poisson": lambda: rng.poisson(np.exp(0.5 * eta + 0.7)),
         "poisson-identity": lambda: rng.poisson(1 + 2 * height),
-        "negative-binomial": lambda: rng.negative_binomial(2, 1 / (1 + 0.5 * np.exp(0.6 * eta + 1))),
+        "negative-binomial": lambda: rng.negative_binomial(
+            2, 1 / (1 + 0.5 * np.exp(0.6 * eta + 1))
+        ),
         "zero-inflated-poisson": lambda: (
             rng.poisson(np.exp(0.5 * eta + 1)) * (rng.random(eta.shape) > 0.25)
         ),

@@ -222,10 +222,11 @@ def _race(problem: SearchProblem, ends: list[Estimate], run: _Run) -> tuple[list
     chosen: list[int] = []
     for i in sorted(by_value, key=lambda i: -ends[i].objective):
         gaps = [ends[j].objective - ends[i].objective for j in chosen]
-        if len(chosen) < config.n_finalists and min(gaps, default=np.inf) > config.same_objective:
+        if len(chosen) < config.n_finalists and min(gaps, default=np.inf) > config.agreement:
             chosen.append(i)
     near = [ends[chosen[0]].objective - ends[i].objective <= config.agreement for i in by_value]
-    return chosen, sum(near) > 0.5 * len(near)
+    # Only the best ends race: they agree with each other more than all starts do.
+    return chosen, sum(near) > 0.5 * len(ends)
 
 
 def _restart_items(
