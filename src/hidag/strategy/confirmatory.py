@@ -209,7 +209,7 @@ def _race_problem(problem: SearchProblem) -> SearchProblem:
 
 
 def _race(problem: SearchProblem, ends: list[Estimate], run: _Run) -> tuple[list[int], bool]:
-    """Continue the best ends; return places of those to be converged, and whether most starts agree.
+    """Continue the best ends; return places of those to be converged, whether most starts agree.
 
     Short runs separate bad starts from good ones, but not the best from the tenth best.
     """
