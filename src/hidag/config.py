@@ -423,11 +423,12 @@ class ConfirmatoryConfig:
     race_share: float = 0.25
     race_steps: int = 150
     race_tolerance: float = 0.3
-    # Ends that are run to convergence; objectives this close are the same maximum.
+    # Ends that are run to convergence, and the gain of a restart that counts.
     n_finalists: int = 4
     same_objective: float = 0.01
-    # Restarts of items of the finalists, unless most ends of the race are this close to the best:
-    # shares of the items, and restarts in a row without a gain that end them.
+    # Ends of the race this close are the same maximum: they have not converged. Restarts of items
+    # of the finalists, unless most starts are this close to the best: shares of the items, and
+    # restarts in a row without a gain that end them.
     agreement: float = 0.1
     restarted_shares: tuple[float, float] = (0.15, 0.6)
     restarts_without_gain: int = 20

@@ -99,7 +99,7 @@ def test_race_returns_the_best_end_and_no_maximum_twice(problem, ends):
     order, _ = _race(problem, again, lambda searched, _, items, law: run_em(searched, items, law))
     values = [again[i].objective for i in order]
     assert values[0] == max(end.objective for end in again)
-    assert (np.diff(values) < -CONFIG.confirmatory.same_objective).all()
+    assert (np.diff(values) < -CONFIG.confirmatory.agreement).all()
     assert len(order) <= CONFIG.confirmatory.n_finalists
 
 
@@ -119,6 +119,14 @@ def test_ends_agree_if_most_of_them_reach_one_maximum(problem, ends):
     apart = replace(ends[0], objective=ends[0].objective - 5.0)
     runs = iter([ends[0], apart, apart, apart])
     assert not _race(problem, [ends[0], apart, apart, apart], lambda *_: next(runs))[1]
+
+
+def test_agreement_of_the_best_quarter_is_not_agreement_of_the_starts(problem, ends):
+    worse = replace(ends[0], objective=ends[0].objective - 5.0)
+    some = [ends[0]] * 4 + [worse] * 12
+    order, agree = _race(problem, some, lambda *_: ends[0])
+    assert order == [0]
+    assert not agree
 
 
 def test_number_of_starts_falls_with_the_cost_of_an_e_step(problem):

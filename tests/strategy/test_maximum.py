@@ -12,6 +12,7 @@ from hidag import DCRL
 from hidag.em.em import has_converged
 
 from .plain_em import best_plain_em, draw_table
+from .plain_families import PlainEM, draw_mixed
 
 FRACTIONS = Path(__file__).parents[3] / "shared" / "data" / "fraction_subtraction"
 
@@ -57,6 +58,43 @@ def test_a_fit_with_a_given_q_ends_no_lower_than_plain_em(effects, name):
         random_state=1,
     ).fit(table.X)
     assert found.log_likelihood_ > best - 0.05
+
+
+#: Tables of other families; nominal items of the library are "categorical" here.
+FAMILIES = {
+    "gaussian": {"seed": 2, "families": ("gaussian",), "n_rows": 300, "levels": (2,) * 4},
+    "probit": {"seed": 9, "families": ("bernoulli-probit",), "n_items": 12},
+    "ordinal": {"seed": 6, "families": ("ordinal(4)",), "n_rows": 300, "levels": (3, 2)},
+    "zero-inflated": {"seed": 17, "families": ("zero-inflated-poisson",), "n_rows": 300},
+    "mixed": {
+        "seed": 13,
+        "families": ("gaussian", "bernoulli", "poisson", "ordinal(4)", "categorical(3)"),
+        "missing": 0.1,
+        "weighted": True,
+    },
+}
+
+
+@pytest.mark.filterwarnings("ignore::hidag.exceptions.HidagWarning")
+@pytest.mark.parametrize(
+    ("effects", "name"),
+    [("gdina", "gaussian"), (2, "probit"), ("dina", "ordinal"), ("main", "zero-inflated"),
+     ("gdina", "mixed")],
+)  # fmt: skip
+def test_a_fit_of_any_family_ends_no_lower_than_plain_em(effects, name):
+    table = draw_mixed(**FAMILIES[name])
+    shape = table.X, table.q, table.levels, str(effects), table.families, table.weights
+    best = PlainEM(*shape).best(6, n_long=2, gain=1e-4)
+    found = DCRL(
+        len(table.levels),
+        q_matrix=table.q,
+        levels=table.levels,
+        effects=effects,
+        family=[name.replace("categorical(3)", "nominal") for name in table.families],
+        law="saturated",
+        random_state=1,
+    ).fit(table.X, sample_weight=table.weights)
+    assert best - 0.05 < found.log_likelihood_ < best + 50.0
 
 
 NESTED = draw_table(21, n_rows=250, n_items=10, levels=(2,) * 3)

@@ -209,7 +209,7 @@ def _race_problem(problem: SearchProblem) -> SearchProblem:
 
 
 def _race(problem: SearchProblem, ends: list[Estimate], run: _Run) -> tuple[list[int], bool]:
-    """Continue the best ends; return the places of those to be converged, and whether most agree.
+    """Continue the best ends; return places of those to be converged, whether most starts agree.
 
     Short runs separate bad starts from good ones, but not the best from the tenth best.
     """
@@ -222,10 +222,13 @@ def _race(problem: SearchProblem, ends: list[Estimate], run: _Run) -> tuple[list
     chosen: list[int] = []
     for i in sorted(by_value, key=lambda i: -ends[i].objective):
         gaps = [ends[j].objective - ends[i].objective for j in chosen]
-        if len(chosen) < config.n_finalists and min(gaps, default=np.inf) > config.same_objective:
+        if len(chosen) < config.n_finalists and min(gaps, default=np.inf) > config.agreement:
             chosen.append(i)
-    near = [ends[chosen[0]].objective - ends[i].objective <= config.agreement for i in by_value]
-    return chosen, sum(near) > 0.5 * len(near)
+    # The best ends agree with each other more than all starts do.
+    rows = min(problem.data.n_counted, CONFIG.em.max_tolerance_rows)
+    near = max(config.agreement, config.short_tolerance * problem.schedule.tolerance * rows)
+    same = sum(ends[chosen[0]].objective - end.objective <= near for end in ends)
+    return chosen, 2 * same > len(ends)
 
 
 def _restart_items(
