@@ -362,15 +362,13 @@ class LevelsConfig:
     mixture_steps: int = 60
     # Safeguard: smallest standard deviation of a level as a share of the score's, for ties.
     min_level_sd: float = 0.05
-    # EM steps after the number of levels of a latent has changed, assignments of levels that are
-    # fitted, and that become starting points. These have a log-likelihood this close to the best:
-    # short runs on a sample of binary items differ by less (benchmarks/unequal_levels.py). Before
-    # they are fitted, sums of gains may differ by this share: they are not additive.
-    steps_of_gain: int = 15
-    max_assignments: int = 5
+    # EM steps after the number of levels of a latent has changed, assignments that proceed to the
+    # next latent, and that become starting points. These have an objective this close to the best:
+    # short runs on a sample of binary items differ by less (benchmarks/unequal_levels.py).
+    steps_of_gain: int = 10
+    max_climbs: int = 3
     max_points: int = 3
     near_tie: float = 20.0
-    near_share: float = 0.1
     max_rounds: int = 3  # Rounds of moves.
     # Units of log-likelihood that a move must gain: EM ends within less of its maximum.
     min_gain: float = 0.5

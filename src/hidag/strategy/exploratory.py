@@ -28,13 +28,13 @@ from hidag.initialization.initializers import (
     start_points,
     warm_start,
 )
-from hidag.initialization.level_assignment import assign_levels
 from hidag.initialization.start_points import StartPoint, spread_law
 from hidag.latent.laws import SaturatedLaw, factorise_counts
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY
 from hidag.measurement.terms import Terms
+from hidag.strategy.moves.level_assignment import assign_levels
 from hidag.strategy.moves.level_moves import shift_levels, with_level_moves
 from hidag.strategy.moves.optima import (
     converge,
@@ -134,16 +134,14 @@ def _first_candidates(
             warm_up = mostly_binary(problem.data)
         elif not agree:
             points.extend(others)
-        elif assigned:
-            points = points[:1]
         if assigned:
-            points = [found for one in points for found in assign_levels(problem, some, one)]
+            points = assign_levels(problem, some, points)
 
     def first_candidate(index: int) -> Candidate:
         point = points[index]
         parameters, law = point.parameters, point.probabilities
         sample = replace(problem, data=some, observer=problem.observer_of(index, len(points)))
-        if warm_up or (assigned and point.scores is not None):
+        if warm_up:
             parameters, law = warm_start(sample, point, generators[index % len(generators)])
         brief = replace(
             sample, schedule=problem.tolerating(CONFIG.exploratory.brief_tolerance), observer=None
@@ -266,7 +264,7 @@ def _other_assignments(estimate: Estimate, problem: SearchProblem) -> list[Start
     point = StartPoint(estimate.parameters, estimate.probabilities, "other levels")
     # Latents with the same items have the same levels.
     now = estimate.parameters.support
-    found = assign_levels(problem, problem.data, point)
+    found = assign_levels(problem, problem.data, [point])
     return [one for one in found if not np.array_equal(one.parameters.support, now)]
 
 
