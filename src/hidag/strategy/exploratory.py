@@ -34,7 +34,7 @@ from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY
 from hidag.measurement.terms import Terms
-from hidag.strategy.moves.level_assignment import assign_levels
+from hidag.strategy.moves.level_assignment import assign_levels, other_assignments
 from hidag.strategy.moves.level_moves import shift_levels, with_level_moves
 from hidag.strategy.moves.optima import (
     converge,
@@ -78,9 +78,7 @@ def estimate_exploratory(problem: SearchProblem, start: StartPoint | None = None
     watched = replace(watched, allowed=monotone.allowed)
     contested = False
     if start is None and max(problem.space.levels) > 2:
-        # With a single candidate all starts agree about the loadings, and levels were clear.
-        reassign = problem.levels_unassigned and (noisy or count > 1)
-        chosen, contested = _improve_levels(chosen, monotone, observers[best], reassign)
+        chosen, contested = _improve_levels(chosen, monotone, observers[best])
     network = _fit_selected(watched, structural_em(watched, chosen), chosen, contested)
     records = tuple(
         StartRecord.of(
@@ -212,12 +210,11 @@ def graph_first(problem: SearchProblem, point: StartPoint, observer: Observer) -
 
 
 def _improve_levels(
-    now: Candidate, problem: SearchProblem, observer: Observer, reassign: bool
+    now: Candidate, problem: SearchProblem, observer: Observer
 ) -> tuple[Candidate, bool]:
     """Return the candidate after new assignments and shifts of levels that raise the criterion.
 
-    With ``reassign`` levels are assigned to latents again; the second value says whether there was
-    another likely assignment.
+    The second value says whether there was another likely assignment.
     """
     rough = replace(
         problem, schedule=problem.tolerating(CONFIG.exploratory.rough_tolerance), observer=observer
@@ -238,8 +235,8 @@ def _improve_levels(
     # All are compared on the same rows and after the same steps.
     here = now if now.data is problem.data else finish(now)
     found, contested = here, False
-    for _ in range(CONFIG.levels.max_rounds if reassign else 0):
-        points = _other_assignments(found.estimate, replace(problem, data=some))
+    for _ in range(CONFIG.levels.max_rounds if problem.levels_unassigned else 0):
+        points = other_assignments(problem, some, found.estimate)
         contested = contested or bool(points)
         tried = [finish(restructure(one.parameters, one.probabilities)) for one in points]
         best = max(tried, key=lambda one: one.criterion, default=found)
@@ -257,15 +254,6 @@ def _improve_levels(
             break
         found = best
     return (now if found is here else found), contested
-
-
-def _other_assignments(estimate: Estimate, problem: SearchProblem) -> list[StartPoint]:
-    """Return starting points with other likely assignments of levels, the most likely first."""
-    point = StartPoint(estimate.parameters, estimate.probabilities, "other levels")
-    # Latents with the same items have the same levels.
-    now = estimate.parameters.support
-    found = assign_levels(problem, problem.data, [point])
-    return [one for one in found if not np.array_equal(one.parameters.support, now)]
 
 
 def _fit_selected(
@@ -292,7 +280,7 @@ def _fit_selected(
         return with_level_moves(structural_em(fixed, one), one, fixed)
 
     found = fit(replace(first, estimate=network.estimate, parents=network.parents))
-    others = _other_assignments(found.estimate, problem) if contested else []
+    others = other_assignments(problem, problem.data, found.estimate) if contested else []
     if others:
         saturated = replace(final, schedule=problem.schedule)
         tried = [fit_own_support(saturated, one.parameters) for one in others]

@@ -104,6 +104,17 @@ def assign_levels(
     return [_in_order(*ends[i], wanted) for i in best if ends[i][0].objective >= least]
 
 
+def other_assignments(problem: Problem, data: WorkingData, now: Estimate) -> list[StartPoint]:
+    """Return starting points with other likely assignments than the estimate's, best first."""
+    found = _exchange_levels(replace(problem, data=data), now)
+    least = found[0].objective - CONFIG.levels.near_tie
+    return [
+        _in_order(one, "other levels", problem.space.levels)
+        for one in found
+        if one.objective >= least and one.parameters.terms.levels != problem.space.levels
+    ]
+
+
 def _raise_levels(problem: Problem, now: Estimate) -> Estimate:
     """Return the estimate with the wanted levels, from one with the smallest number for all.
 

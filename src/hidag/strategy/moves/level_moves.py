@@ -131,9 +131,10 @@ def shift_levels(
     for b, a in product(range(space.n_latents), repeat=2):
         if a == b or space.levels[b] == 2 or not (support[:, a] & support[:, b]).any():
             continue
-        for level, step in product(range(1, space.levels[a]), (-1, 1)):
+        for level, above, step in product(range(1, space.levels[a]), (False, True), (-1, 1)):
+            # Levels end at the first and the last: a shift below is not the reverse of one above.
             shifted = states.copy()
-            shifted[:, b] += step * (states[:, a] >= level)
+            shifted[:, b] += step * ((states[:, a] >= level) == above)
             shifted[:, b] = np.clip(shifted[:, b], 0, space.levels[b] - 1)
             place = space.number(shifted)
             fewer = _sparse_effects(items, values, law, features[place], (a, b))
