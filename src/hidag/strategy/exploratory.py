@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.config import CONFIG
-from hidag.em.em import Estimate, Observer, append_run, run_em
+from hidag.em.em import Estimate, Observer, run_em
 from hidag.em.information import information_ratio
 from hidag.em.m_step import Basis, penalty_scales, total_penalty
 from hidag.em.support import select_support
@@ -35,7 +35,7 @@ from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY
 from hidag.measurement.terms import Terms
 from hidag.strategy.moves.level_assignment import assign_levels, other_assignments
-from hidag.strategy.moves.level_moves import shift_levels, with_level_moves
+from hidag.strategy.moves.level_moves import relabel_levels, with_level_moves
 from hidag.strategy.moves.optima import (
     converge,
     loading_similarity,
@@ -76,10 +76,9 @@ def estimate_exploratory(problem: SearchProblem, start: StartPoint | None = None
         ends, monotone = try_monotone_loadings(ends, looks, problem, observers)
         chosen = try_unpenalised_steps(ends, monotone, observers[best])
     watched = replace(watched, allowed=monotone.allowed)
-    contested = False
     if start is None and max(problem.space.levels) > 2:
-        chosen, contested = _improve_levels(chosen, monotone, observers[best])
-    network = _fit_selected(watched, structural_em(watched, chosen), chosen, contested)
+        chosen = _improve_levels(chosen, monotone, observers[best])
+    network = _fit_selected(watched, structural_em(watched, chosen), chosen)
     records = tuple(
         StartRecord.of(
             point.label, one.estimate, 0 if one.data is problem.data else one.data.n_samples
@@ -209,13 +208,8 @@ def graph_first(problem: SearchProblem, point: StartPoint, observer: Observer) -
     return initial_structure_step(rough, independent, n_steps=1)
 
 
-def _improve_levels(
-    now: Candidate, problem: SearchProblem, observer: Observer
-) -> tuple[Candidate, bool]:
-    """Return the candidate after new assignments and shifts of levels that raise the criterion.
-
-    The second value says whether there was another likely assignment.
-    """
+def _improve_levels(now: Candidate, problem: SearchProblem, observer: Observer) -> Candidate:
+    """Return the candidate after new assignments and shifts of levels that raise the criterion."""
     rough = replace(
         problem, schedule=problem.tolerating(CONFIG.exploratory.rough_tolerance), observer=observer
     )
@@ -234,10 +228,9 @@ def _improve_levels(
 
     # All are compared on the same rows and after the same steps.
     here = now if now.data is problem.data else finish(now)
-    found, contested = here, False
+    found = here
     for _ in range(CONFIG.levels.max_rounds if problem.levels_unassigned else 0):
         points = other_assignments(problem, some, found.estimate)
-        contested = contested or bool(points)
         tried = [finish(restructure(one.parameters, one.probabilities)) for one in points]
         best = max(tried, key=lambda one: one.criterion, default=found)
         if best.criterion <= found.criterion + CONFIG.levels.min_gain:
@@ -245,7 +238,7 @@ def _improve_levels(
         found = best
     for _ in range(CONFIG.levels.max_rounds):
         at = found.estimate
-        shifts = shift_levels(
+        shifts = relabel_levels(
             at.parameters, at.probabilities, problem.space, problem.basis.features
         )
         tried = [finish(restructure(*move)) for move in shifts[: CONFIG.levels.max_shifts]]
@@ -253,17 +246,15 @@ def _improve_levels(
         if best.criterion <= found.criterion + CONFIG.levels.min_gain:
             break
         found = best
-    return (now if found is here else found), contested
+    return now if found is here else found
 
 
 def _fit_selected(
-    problem: SearchProblem, network: NetworkEstimate, first: Candidate, contested: bool
+    problem: SearchProblem, network: NetworkEstimate, first: Candidate
 ) -> NetworkEstimate:
     """Return the maximum likelihood estimate for the selected Q: the fit if that Q were given.
 
-    All steps of a latent that an item has are free; the penalty may have removed some of them. If
-    the assignment of levels is ``contested``, the likelihood decides: assignments have the same
-    numbers of levels, so that there is nothing to save.
+    All steps of a latent that an item has are free; the penalty may have removed some of them.
     """
     final = replace(
         problem,
@@ -272,24 +263,12 @@ def _fit_selected(
         schedule=problem.tolerating(CONFIG.exploratory.final_tolerance),
     )
 
-    def fit(one: Candidate) -> NetworkEstimate:
-        items = one.estimate.parameters
-        own = problem.allowed.copy()
-        own[:, 1:] *= items.terms.support(items.support)
-        fixed = replace(final, allowed=own)
-        return with_level_moves(structural_em(fixed, one), one, fixed)
-
-    found = fit(replace(first, estimate=network.estimate, parents=network.parents))
-    others = other_assignments(problem, problem.data, found.estimate) if contested else []
-    if others:
-        saturated = replace(final, schedule=problem.schedule)
-        tried = [fit_own_support(saturated, one.parameters) for one in others]
-        ahead = max(tried, key=lambda one: one.log_likelihood)
-        law, data = ahead.probabilities, problem.data
-        parents = problem.learn_parents(ahead.parameters, law, data, max(ahead.n_iter, 1))
-        both = append_run(found.estimate, ahead)
-        other = fit(replace(first, estimate=both, parents=parents))
-        found = max(found, other, key=lambda one: one.estimate.log_likelihood)
+    items = network.estimate.parameters
+    own = problem.allowed.copy()
+    own[:, 1:] *= items.terms.support(items.support)
+    fixed = replace(final, allowed=own)
+    one = replace(first, estimate=network.estimate, parents=network.parents)
+    found = with_level_moves(structural_em(fixed, one), one, fixed)
     cost = total_penalty(
         found.estimate.parameters, network.penalty, penalty_scales(problem.data), problem.allowed
     )
