@@ -129,7 +129,7 @@ def _first_candidates(
             points, second = points[:1], points[1:]
             # Coefficients regressed on scores that another start confirms need no warm-up.
             warm_up = mostly_binary(problem.data)
-        elif not agree:
+        elif not agree or assigned:
             points.extend(others)
         if assigned:
             points = assign_levels(problem, some, points)

@@ -100,8 +100,7 @@ def assign_levels(
     best = distinct_optima(
         [end.parameters for end, _ in ends], [end.objective for end, _ in ends], config.max_points
     )
-    least = ends[best[0]][0].objective - config.near_tie
-    return [_in_order(*ends[i], wanted) for i in best if ends[i][0].objective >= least]
+    return [_in_order(*ends[i], wanted) for i in best]
 
 
 def other_assignments(problem: Problem, data: WorkingData, now: Estimate) -> list[StartPoint]:
