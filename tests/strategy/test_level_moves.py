@@ -153,8 +153,7 @@ def test_shift_removes_loadings_of_levels_that_depend_on_another_latent():
 
 
 def test_relabelling_finds_the_levels_that_are_mixed_with_those_of_another_latent():
-    # Four levels as pairs of a binary latent and the half that a level is in; the other latent
-    # tells the two levels of a half apart.
+    # The four levels are two halves of two levels; the other latent says which of the two.
     space = StateSpace((2, 4))
     right = gaussian_items(
         space.levels,

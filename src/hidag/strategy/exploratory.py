@@ -209,14 +209,13 @@ def graph_first(problem: SearchProblem, point: StartPoint, observer: Observer) -
 
 
 def _improve_levels(now: Candidate, problem: SearchProblem, observer: Observer) -> Candidate:
-    """Return the candidate after new assignments and shifts of levels that raise the criterion."""
+    """Return the candidate after the changes of levels that raise the criterion."""
     rough = replace(
         problem, schedule=problem.tolerating(CONFIG.exploratory.rough_tolerance), observer=observer
     )
     brief = replace(
         problem, schedule=problem.tolerating(CONFIG.exploratory.brief_tolerance), observer=None
     )
-
     some = problem.data.first_rows(CONFIG.exploratory.rows_for_first_steps)
 
     def restructure(items: MeasurementParameters, law: Array) -> Candidate:
@@ -229,19 +228,15 @@ def _improve_levels(now: Candidate, problem: SearchProblem, observer: Observer) 
     # All are compared on the same rows and after the same steps.
     here = now if now.data is problem.data else finish(now)
     found = here
-    for _ in range(CONFIG.levels.max_rounds if problem.levels_unassigned else 0):
-        points = other_assignments(problem, some, found.estimate)
-        tried = [finish(restructure(one.parameters, one.probabilities)) for one in points]
-        best = max(tried, key=lambda one: one.criterion, default=found)
-        if best.criterion <= found.criterion + CONFIG.levels.min_gain:
-            break
-        found = best
     for _ in range(CONFIG.levels.max_rounds):
         at = found.estimate
-        shifts = relabel_levels(
+        moves = relabel_levels(
             at.parameters, at.probabilities, problem.space, problem.basis.features
-        )
-        tried = [finish(restructure(*move)) for move in shifts[: CONFIG.levels.max_shifts]]
+        )[: CONFIG.levels.max_relabelled]
+        if problem.levels_unassigned:
+            others = other_assignments(problem, some, at)
+            moves += [(one.parameters, one.probabilities) for one in others]
+        tried = [finish(restructure(*move)) for move in moves]
         best = max(tried, key=lambda one: one.criterion, default=found)
         if best.criterion <= found.criterion + CONFIG.levels.min_gain:
             break

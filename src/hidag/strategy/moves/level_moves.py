@@ -4,9 +4,9 @@ EM rarely moves a level across another one: two of three levels may stand for th
 population while the third stands for two parts. A split and merge move merges two neighbouring
 levels of a latent and splits another one.
 
-Levels may also be shifted where another latent is high: the fit finds Z2 - Z1 instead of Z2, and
-items of Z2 load on Z1 too. A shift move undoes this; it is only tried if items then need fewer
-loadings, so that it costs nothing where levels are right.
+Joint states of two latents may also be labelled by other levels: the fit finds Z2 - Z1 instead of
+Z2, or which half of the four levels of Z2 a row is in, and items then load on both. Relabelling is
+only tried if items need fewer loadings, so that it costs nothing where levels are right.
 """
 
 from __future__ import annotations
@@ -185,12 +185,12 @@ def _sparse_effects(
             continue
         others = [int(k) for k in np.flatnonzero(own) if k not in pair]
         target = weight[:, 0] * values[j]
-        total = law @ (values[j] - law @ values[j]) ** 2
+        least = CONFIG.levels.relabelled_residual * (law @ (values[j] - law @ values[j]) ** 2)
         for kept in ((pair[1],), (pair[0],), pair):
             columns = np.flatnonzero(np.isin(main, [*others, *kept]))
             design = weight * np.hstack([np.ones((len(law), 1)), features[:, columns]])
             effects = np.linalg.lstsq(design, target, rcond=1e-9)[0]
-            if ((target - design @ effects) ** 2).sum() <= CONFIG.levels.shift_residual * total:
+            if ((target - design @ effects) ** 2).sum() <= least:
                 break
         out[j] = 0.0
         out[j, [0, *(columns + 1)]] = effects
