@@ -286,7 +286,7 @@ ABLATION = (
     "no unpenalised steps: unpenalised_steps.most_moves=0",
     "no splits of sampled latents: saem_network.most_splits=0",
     "no monotone loadings: optima.largest_share_against=0",
-    "no level moves: levels.max_rounds=0, levels.max_assignments=1",
+    "no level moves: levels.max_rounds=0, levels.max_points=1",
     "one round of structural EM: structural_em.max_rounds=1",
     "no edge tests: graph_stage.max_edge_tests=0",
     "no restarts of items: confirmatory.restarts_without_gain=0",

@@ -362,15 +362,14 @@ class LevelsConfig:
     mixture_steps: int = 60
     # Safeguard: smallest standard deviation of a level as a share of the score's, for ties.
     min_level_sd: float = 0.05
-    # EM steps after the number of levels of a latent has changed, assignments of levels that are
-    # fitted, and that become starting points. These have a log-likelihood this close to the best:
-    # short runs on a sample of binary items differ by less (benchmarks/unequal_levels.py). Before
-    # they are fitted, sums of gains may differ by this share: they are not additive.
-    steps_of_gain: int = 15
-    max_assignments: int = 5
+    # EM steps after the number of levels of a latent has changed, starts whose assignments are
+    # improved by exchanges, and assignments that become starting points.
+    steps_of_gain: int = 20
+    max_climbs: int = 3
     max_points: int = 3
+    # Other assignments whose objective is this close are fitted, too: short runs on a sample of
+    # binary items differ by less (benchmarks/unequal_levels.py).
     near_tie: float = 20.0
-    near_share: float = 0.1
     max_rounds: int = 3  # Rounds of moves.
     # Units of log-likelihood that a move must gain: EM ends within less of its maximum.
     min_gain: float = 0.5
@@ -379,9 +378,9 @@ class LevelsConfig:
     steps_of_move: int = 20
     split_reach: float = 0.5
     # Share of the variance of an item's predictor that may stay unexplained when a loading leaves
-    # after a shift of levels, and the number of shifts tried.
-    shift_residual: float = 0.05
-    max_shifts: int = 3
+    # with other levels of two latents, and the number of such moves tried.
+    relabelled_residual: float = 0.05
+    max_relabelled: int = 3
 
 
 @dataclass(frozen=True)

@@ -180,13 +180,7 @@ SPECIFICATION = [
         lambda m: f"with m = {m} ([effective_size.md]",
     ),
     (("CONFIG.levels.n_rows",), lambda n: f"common variance, on up to {n:,} rows"),
-    (
-        ("CONFIG.levels.near_tie", "CONFIG.levels.near_share", "CONFIG.levels.max_assignments"),
-        lambda near, share, most: (
-            f"within {near:g}, or {share:.0%}, of it are fitted in the same way, "
-            f"{WORDS[most]} at most"
-        ),
-    ),
+    (("CONFIG.levels.near_tie",), lambda near: f"likely if they come within {near:g} of the best"),
     (
         ("CONFIG.graph_search.max_exact_lean_variables",),
         lambda n: f'`search="xges"` is exact with at most {n} latents',

@@ -17,7 +17,7 @@ from hidag.latent.laws import factorise_counts
 from hidag.measurement import NO_SPARSITY, MeasurementParameters, Terms
 from hidag.simulation import Truth, random_truth, simulate
 from hidag.strategy.measurement import parents_by_search
-from hidag.strategy.moves.level_moves import move_levels, shift_levels, with_level_moves
+from hidag.strategy.moves.level_moves import move_levels, relabel_levels, with_level_moves
 from hidag.strategy.problem import SearchProblem
 from hidag.strategy.structural_em import (
     _without_needless_edges,
@@ -143,23 +143,51 @@ def test_shift_removes_loadings_of_levels_that_depend_on_another_latent():
     law[0] = cube[0]
     law[1, :2] = cube[1, 1:]
     features = Basis.over(space, right.terms).features
-    found = shift_levels(shifted, law.ravel(), space, features)
+    found = relabel_levels(shifted, law.ravel(), space, features)
     moved, new_law = found[0]
     assert np.array_equal(moved.support, right.support)
     assert moved.predictors(space.states()) == pytest.approx(right.predictors(space.states()))
     assert (new_law.reshape(2, 3) - 0.1 / 6) / 0.9 == pytest.approx(cube)
     # From the right levels there is nothing to gain.
-    assert shift_levels(right, cube.ravel(), space, features) == []
+    assert relabel_levels(right, cube.ravel(), space, features) == []
+
+
+def test_relabelling_finds_the_levels_that_are_mixed_with_those_of_another_latent():
+    # The four levels are two halves of two levels; the other latent says which of the two.
+    space = StateSpace((2, 4))
+    right = gaussian_items(
+        space.levels,
+        [((0.0, 1.5), (0.0,) * 4)] * 3
+        + [((0.0, 0.0), (0.0, 1.0, 2.0, 3.0))] * 3
+        + [((0.0, 1.5), (0.0, 1.0, 2.0, 3.0))],
+    )
+    # Binary: is the level odd? Four levels: the half, and the binary latent.
+    mixed = gaussian_items(
+        space.levels,
+        [((0.0, 0.0), (0.0, 1.5, 0.0, 1.5))] * 3
+        + [((0.0, 1.0), (0.0, 0.0, 2.0, 2.0))] * 3
+        + [((0.0, 1.0), (0.0, 1.5, 2.0, 3.5))],
+    )
+    law = np.random.default_rng(2).dirichlet(np.full(8, 5.0))
+    # The levels of both, by the state of the mixed latents.
+    odd, four = space.states().T
+    cells = space.number(np.stack([four % 2, 2 * (four // 2) + odd], axis=1))
+    features = Basis.over(space, right.terms).features
+    moved, new_law = relabel_levels(mixed, law, space, features)[0]
+    assert np.array_equal(moved.support, right.support)
+    assert moved.predictors(space.states()) == pytest.approx(right.predictors(space.states()))
+    expected = np.bincount(cells, law, 8)
+    assert (new_law - 0.1 / 8) / 0.9 == pytest.approx(expected)
 
 
 def test_items_that_need_both_latents_are_not_shifted():
     space = StateSpace((2, 3))
     both = gaussian_items(
         space.levels,
-        [((0.0, 1.0), (0.0,) * 3), ((0.0, 0.0), (0.0, 1.0, 2.0)), ((0.0, 0.4), (0.0, 2.0, 3.0))],
+        [((0.0, 1.0), (0.0,) * 3), ((0.0, 0.0), (0.0, 1.0, 2.0)), ((0.0, 1.2), (0.0, 2.0, 3.0))],
     )
     features = Basis.over(space, both.terms).features
-    assert shift_levels(both, space.uniform(), space, features) == []
+    assert relabel_levels(both, space.uniform(), space, features) == []
 
 
 def two_latents(dependence, levels=(3, 3)):

@@ -185,7 +185,7 @@ def start_from_scores(
     allowed = np.hstack([np.ones((data.n_items, 1)), wanted]).astype(np.uint8)
     null, n_newton = null_parameters(data, terms), CONFIG.initialization.n_newton
     parameters = run_m_step(null, statistics, data, basis, allowed, NO_SPARSITY, n_newton=n_newton)
-    return StartPoint(parameters, spread_law(count / data.n_counted), label, scores)
+    return StartPoint(parameters, spread_law(count / data.n_counted), label)
 
 
 def mostly_binary(data: WorkingData) -> bool:

@@ -26,8 +26,6 @@ class StartPoint:
     parameters: MeasurementParameters
     probabilities: Array  # (S,)
     label: str  # the method that produced them
-    # (N, K), if rows were assigned to states by them
-    scores: Array | None = None
 
 
 def spread_law(probabilities: Array) -> Array:

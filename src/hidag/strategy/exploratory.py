@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.config import CONFIG
-from hidag.em.em import Estimate, Observer, append_run, run_em
+from hidag.em.em import Estimate, Observer, run_em
 from hidag.em.information import information_ratio
 from hidag.em.m_step import Basis, penalty_scales, total_penalty
 from hidag.em.support import select_support
@@ -28,14 +28,14 @@ from hidag.initialization.initializers import (
     start_points,
     warm_start,
 )
-from hidag.initialization.level_assignment import assign_levels
 from hidag.initialization.start_points import StartPoint, spread_law
 from hidag.latent.laws import SaturatedLaw, factorise_counts
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY
 from hidag.measurement.terms import Terms
-from hidag.strategy.moves.level_moves import shift_levels, with_level_moves
+from hidag.strategy.moves.level_assignment import assign_levels, other_assignments
+from hidag.strategy.moves.level_moves import relabel_levels, with_level_moves
 from hidag.strategy.moves.optima import (
     converge,
     loading_similarity,
@@ -76,12 +76,9 @@ def estimate_exploratory(problem: SearchProblem, start: StartPoint | None = None
         ends, monotone = try_monotone_loadings(ends, looks, problem, observers)
         chosen = try_unpenalised_steps(ends, monotone, observers[best])
     watched = replace(watched, allowed=monotone.allowed)
-    contested = False
     if start is None and max(problem.space.levels) > 2:
-        # With a single candidate all starts agree about the loadings, and levels were clear.
-        reassign = problem.levels_unassigned and (noisy or count > 1)
-        chosen, contested = _improve_levels(chosen, monotone, observers[best], reassign)
-    network = _fit_selected(watched, structural_em(watched, chosen), chosen, contested)
+        chosen = _improve_levels(chosen, monotone, observers[best])
+    network = _fit_selected(watched, structural_em(watched, chosen), chosen)
     records = tuple(
         StartRecord.of(
             point.label, one.estimate, 0 if one.data is problem.data else one.data.n_samples
@@ -132,18 +129,16 @@ def _first_candidates(
             points, second = points[:1], points[1:]
             # Coefficients regressed on scores that another start confirms need no warm-up.
             warm_up = mostly_binary(problem.data)
-        elif not agree:
+        elif not agree or assigned:
             points.extend(others)
-        elif assigned:
-            points = points[:1]
         if assigned:
-            points = [found for one in points for found in assign_levels(problem, some, one)]
+            points = assign_levels(problem, some, points)
 
     def first_candidate(index: int) -> Candidate:
         point = points[index]
         parameters, law = point.parameters, point.probabilities
         sample = replace(problem, data=some, observer=problem.observer_of(index, len(points)))
-        if warm_up or (assigned and point.scores is not None):
+        if warm_up:
             parameters, law = warm_start(sample, point, generators[index % len(generators)])
         brief = replace(
             sample, schedule=problem.tolerating(CONFIG.exploratory.brief_tolerance), observer=None
@@ -213,21 +208,14 @@ def graph_first(problem: SearchProblem, point: StartPoint, observer: Observer) -
     return initial_structure_step(rough, independent, n_steps=1)
 
 
-def _improve_levels(
-    now: Candidate, problem: SearchProblem, observer: Observer, reassign: bool
-) -> tuple[Candidate, bool]:
-    """Return the candidate after new assignments and shifts of levels that raise the criterion.
-
-    With ``reassign`` levels are assigned to latents again; the second value says whether there was
-    another likely assignment.
-    """
+def _improve_levels(now: Candidate, problem: SearchProblem, observer: Observer) -> Candidate:
+    """Return the candidate after the changes of levels that raise the criterion."""
     rough = replace(
         problem, schedule=problem.tolerating(CONFIG.exploratory.rough_tolerance), observer=observer
     )
     brief = replace(
         problem, schedule=problem.tolerating(CONFIG.exploratory.brief_tolerance), observer=None
     )
-
     some = problem.data.first_rows(CONFIG.exploratory.rows_for_first_steps)
 
     def restructure(items: MeasurementParameters, law: Array) -> Candidate:
@@ -239,45 +227,29 @@ def _improve_levels(
 
     # All are compared on the same rows and after the same steps.
     here = now if now.data is problem.data else finish(now)
-    found, contested = here, False
-    for _ in range(CONFIG.levels.max_rounds if reassign else 0):
-        points = _other_assignments(found.estimate, replace(problem, data=some))
-        contested = contested or bool(points)
-        tried = [finish(restructure(one.parameters, one.probabilities)) for one in points]
-        best = max(tried, key=lambda one: one.criterion, default=found)
-        if best.criterion <= found.criterion + CONFIG.levels.min_gain:
-            break
-        found = best
+    found = here
     for _ in range(CONFIG.levels.max_rounds):
         at = found.estimate
-        shifts = shift_levels(
+        moves = relabel_levels(
             at.parameters, at.probabilities, problem.space, problem.basis.features
-        )
-        tried = [finish(restructure(*move)) for move in shifts[: CONFIG.levels.max_shifts]]
+        )[: CONFIG.levels.max_relabelled]
+        if problem.levels_unassigned:
+            others = other_assignments(problem, some, at)
+            moves += [(one.parameters, one.probabilities) for one in others]
+        tried = [finish(restructure(*move)) for move in moves]
         best = max(tried, key=lambda one: one.criterion, default=found)
         if best.criterion <= found.criterion + CONFIG.levels.min_gain:
             break
         found = best
-    return (now if found is here else found), contested
-
-
-def _other_assignments(estimate: Estimate, problem: SearchProblem) -> list[StartPoint]:
-    """Return starting points with other likely assignments of levels, the most likely first."""
-    point = StartPoint(estimate.parameters, estimate.probabilities, "other levels")
-    # Latents with the same items have the same levels.
-    now = estimate.parameters.support
-    found = assign_levels(problem, problem.data, point)
-    return [one for one in found if not np.array_equal(one.parameters.support, now)]
+    return now if found is here else found
 
 
 def _fit_selected(
-    problem: SearchProblem, network: NetworkEstimate, first: Candidate, contested: bool
+    problem: SearchProblem, network: NetworkEstimate, first: Candidate
 ) -> NetworkEstimate:
     """Return the maximum likelihood estimate for the selected Q: the fit if that Q were given.
 
-    All steps of a latent that an item has are free; the penalty may have removed some of them. If
-    the assignment of levels is ``contested``, the likelihood decides: assignments have the same
-    numbers of levels, so that there is nothing to save.
+    All steps of a latent that an item has are free; the penalty may have removed some of them.
     """
     final = replace(
         problem,
@@ -286,24 +258,12 @@ def _fit_selected(
         schedule=problem.tolerating(CONFIG.exploratory.final_tolerance),
     )
 
-    def fit(one: Candidate) -> NetworkEstimate:
-        items = one.estimate.parameters
-        own = problem.allowed.copy()
-        own[:, 1:] *= items.terms.support(items.support)
-        fixed = replace(final, allowed=own)
-        return with_level_moves(structural_em(fixed, one), one, fixed)
-
-    found = fit(replace(first, estimate=network.estimate, parents=network.parents))
-    others = _other_assignments(found.estimate, problem) if contested else []
-    if others:
-        saturated = replace(final, schedule=problem.schedule)
-        tried = [fit_own_support(saturated, one.parameters) for one in others]
-        ahead = max(tried, key=lambda one: one.log_likelihood)
-        law, data = ahead.probabilities, problem.data
-        parents = problem.learn_parents(ahead.parameters, law, data, max(ahead.n_iter, 1))
-        both = append_run(found.estimate, ahead)
-        other = fit(replace(first, estimate=both, parents=parents))
-        found = max(found, other, key=lambda one: one.estimate.log_likelihood)
+    items = network.estimate.parameters
+    own = problem.allowed.copy()
+    own[:, 1:] *= items.terms.support(items.support)
+    fixed = replace(final, allowed=own)
+    one = replace(first, estimate=network.estimate, parents=network.parents)
+    found = with_level_moves(structural_em(fixed, one), one, fixed)
     cost = total_penalty(
         found.estimate.parameters, network.penalty, penalty_scales(problem.data), problem.allowed
     )

@@ -15,7 +15,6 @@ from hidag.em.information import score_tests
 from hidag.em.m_step import Basis, coefficient_scales, total_penalty
 from hidag.em.support import select_support
 from hidag.initialization.initializers import generators_of, start_points
-from hidag.initialization.level_assignment import assign_levels
 from hidag.initialization.start_points import StartPoint, main_effects_only, spread_law
 from hidag.kernels.coordinate_descent import FREE, ZERO
 from hidag.latent.laws import factorise_counts, n_free_probabilities
@@ -24,6 +23,7 @@ from hidag.measurement.penalties import NO_SPARSITY
 from hidag.measurement.terms import Effects, Terms, interactions_within
 from hidag.strategy.item_terms import fixed_terms, least_strength, open_terms, started_in
 from hidag.strategy.labels import orient_levels, reverse_levels
+from hidag.strategy.moves.level_assignment import assign_levels
 from hidag.strategy.moves.q_row_search import improve_rows
 from hidag.strategy.problem import SearchProblem, StageOne
 from hidag.strategy.structural_em import Candidate, structural_em
@@ -181,7 +181,7 @@ def _best_of_starts(problem: SearchProblem, main: StageOne) -> StageOne:
         # More levels can imitate an interaction.
         plain = main_effects_only(best.parameters, best.probabilities)
         now = StartPoint(plain, best.probabilities, "main effects")
-        for point in assign_levels(problem, sample.data, now):
+        for point in assign_levels(problem, sample.data, [now]):
             found = from_point(point.parameters, point.probabilities)
             best = max(best, found, key=lambda one: one.objective)
     return main if best is first else _moved_to(sample, main, best)

@@ -4,9 +4,9 @@ EM rarely moves a level across another one: two of three levels may stand for th
 population while the third stands for two parts. A split and merge move merges two neighbouring
 levels of a latent and splits another one.
 
-Levels may also be shifted where another latent is high: the fit finds Z2 - Z1 instead of Z2, and
-items of Z2 load on Z1 too. A shift move undoes this; it is only tried if items then need fewer
-loadings, so that it costs nothing where levels are right.
+Joint states of two latents may also be labelled by other levels: the fit finds Z2 - Z1 instead of
+Z2, or which half of the four levels of Z2 a row is in, and items then load on both. Relabelling is
+only tried if items need fewer loadings, so that it costs nothing where levels are right.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,10 +108,12 @@ def with_level_moves(
     return network
 
 
-def shift_levels(
+def relabel_levels(
     items: MeasurementParameters, law: Array, space: StateSpace, features: Array
 ) -> list[tuple[MeasurementParameters, Array]]:
-    """Return items and laws (S,) with shifted levels that need fewer loadings, the fewest first.
+    """Return items and laws (S,) with other levels that need fewer loadings, the fewest first.
+
+    Levels of two latents are those of the effects that both have together on two items.
 
     Parameters
     ----------
@@ -128,21 +130,45 @@ def shift_levels(
     states, support = space.states(), items.support
     values = items.predictors(states)
     found = []
-    for b, a in product(range(space.n_latents), repeat=2):
-        if a == b or space.levels[b] == 2 or not (support[:, a] & support[:, b]).any():
+    for a, b in combinations(range(space.n_latents), 2):
+        own = support[:, a] | support[:, b]
+        if not (support[:, a] & support[:, b]).any():
             continue
-        for level, step in product(range(1, space.levels[a]), (-1, 1)):
-            shifted = states.copy()
-            shifted[:, b] += step * (states[:, a] >= level)
-            shifted[:, b] = np.clip(shifted[:, b], 0, space.levels[b] - 1)
-            place = space.number(shifted)
+        others = [k for k in range(space.n_latents) if k not in (a, b)]
+        mass = cube.sum(axis=tuple(others)).ravel() / cube.sum()
+        effects = items.heights(a)[own, :, None] + items.heights(b)[own, None, :]
+        cells = states[:, a] * space.levels[b] + states[:, b]
+        kinds = [
+            {tuple(_cluster(row, mass, space.levels[k])) for row in effects.reshape(own.sum(), -1)}
+            for k in (a, b)
+        ]
+        for pair in product(*(sorted(kind) for kind in kinds)):
+            moved = states.copy()
+            moved[:, [a, b]] = np.array(pair).T[cells]
+            place = space.number(moved)
             fewer = _sparse_effects(items, values, law, features[place], (a, b))
             gain = int(support.sum() - fewer.support.sum())
             if gain > 0 and fewer.in_range().all():
-                moved: Array = np.bincount(place, law, space.n_states).astype(np.float64)
-                found.append((gain, (fewer, spread_law(moved))))
+                joint: Array = np.bincount(place, law, space.n_states).astype(np.float64)
+                found.append((gain, (fewer, spread_law(joint))))
     found.sort(key=lambda one: -one[0])
     return [move for _, move in found]
+
+
+def _cluster(values: Array, mass: Array, n_levels: int) -> NDArray[np.intp]:
+    """Return the level of each value by Ward's clustering of values with a mass."""
+    order = np.argsort(values, kind="stable")
+    weight, mean = list(np.maximum(mass[order], 1e-12)), list(values[order])
+    size = [1] * len(mean)
+    while len(mean) > n_levels:
+        w, m = np.array(weight), np.array(mean)
+        i = int(np.argmin(np.diff(m) ** 2 * w[1:] * w[:-1] / (w[1:] + w[:-1])))
+        mean[i : i + 2] = [float(w[i : i + 2] @ m[i : i + 2]) / float(w[i : i + 2].sum())]
+        weight[i : i + 2] = [weight[i] + weight[i + 1]]
+        size[i : i + 2] = [size[i] + size[i + 1]]
+    out = np.empty(len(values), dtype=np.intp)
+    out[order] = np.repeat(np.arange(n_levels), size)
+    return out
 
 
 def _sparse_effects(
@@ -159,12 +185,12 @@ def _sparse_effects(
             continue
         others = [int(k) for k in np.flatnonzero(own) if k not in pair]
         target = weight[:, 0] * values[j]
-        total = law @ (values[j] - law @ values[j]) ** 2
+        least = CONFIG.levels.relabelled_residual * (law @ (values[j] - law @ values[j]) ** 2)
         for kept in ((pair[1],), (pair[0],), pair):
             columns = np.flatnonzero(np.isin(main, [*others, *kept]))
             design = weight * np.hstack([np.ones((len(law), 1)), features[:, columns]])
             effects = np.linalg.lstsq(design, target, rcond=1e-9)[0]
-            if ((target - design @ effects) ** 2).sum() <= CONFIG.levels.shift_residual * total:
+            if ((target - design @ effects) ** 2).sum() <= least:
                 break
         out[j] = 0.0
         out[j, [0, *(columns + 1)]] = effects

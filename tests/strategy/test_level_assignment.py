@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 
 from hidag.em.design_data import WorkingData
-from hidag.em.em import Problem, Schedule
+from hidag.em.em import Problem, Schedule, run_em
 from hidag.em.m_step import Basis, allowed_coefficients
-from hidag.initialization.level_assignment import assign_levels, change_levels
 from hidag.initialization.start_points import StartPoint
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import NO_SPARSITY
 from hidag.simulation import random_truth, simulate
+from hidag.strategy.moves.level_assignment import (
+    assign_levels,
+    change_levels,
+    other_assignments,
+)
 
 
 def truth_of(levels, family="gaussian", items=4, seed=4):
@@ -92,16 +96,36 @@ def test_levels_that_were_given_to_the_wrong_latents_find_the_right_ones(levels,
     basis = Basis.over(space, items.terms)
     allowed = allowed_coefficients(items.q_matrix, items.terms)
     problem = Problem(data, space, basis, allowed, NO_SPARSITY, Schedule())
-    points = assign_levels(problem, data, StartPoint(items, law, "wrong levels"))
+    points = assign_levels(problem, data, [StartPoint(items, law, "wrong levels")])
     assert all(one.parameters.terms.levels == given for one in points)
     assert points[0].probabilities.shape == (space.n_states,)
 
     def levels_of_items(point):
         """The number of levels that the items of each true latent have."""
-        return tuple(
-            int(np.array(given)[point.parameters.support[6 * j]][0]) for j in range(len(levels))
-        )
+        largest = np.abs(point.parameters.strengths).argmax(axis=1)
+        return tuple(given[largest[6 * j]] for j in range(len(levels)))
 
     # Short runs on binary items do not decide between 3 and 4 levels: both become starts.
     likely = points if family == "bernoulli" else points[:1]
     assert levels in [levels_of_items(one) for one in likely]
+
+
+def test_exchanges_lead_from_a_wrong_assignment_to_the_right_one():
+    truth = truth_of((2, 4, 2), "gaussian", items=5)
+    data = WorkingData.from_values(simulate(truth, 2000, rng=3).X, truth.families)
+    items, law = change_levels(
+        data.to_working(truth.items), np.asarray(truth.law.probabilities), (4, 2, 2)
+    )
+    space = StateSpace((4, 2, 2))
+    basis = Basis.over(space, items.terms)
+    allowed = allowed_coefficients(items.q_matrix, items.terms)
+    problem = Problem(data, space, basis, allowed, NO_SPARSITY, Schedule())
+    now = run_em(problem, items, law)
+    # The likely assignment gives four levels to the latent of the second five items.
+    (found,) = other_assignments(problem, data, now)
+    largest = np.abs(found.parameters.strengths).argmax(axis=1)
+    assert (largest[5:10] == 0).all()
+    assert (largest[:5] != 0).all()
+    right = replace(problem, allowed=allowed_coefficients(np.full((15, 3), -1), items.terms))
+    better = run_em(right, found.parameters, found.probabilities)
+    assert better.log_likelihood > now.log_likelihood + 100
