@@ -9,10 +9,13 @@ import pytest
 
 from hidag.config import CONFIG
 from hidag.latent import LatentCounts
+from hidag.latent.counts import resample
 from hidag.latent.laws import factorise_counts, n_free_probabilities
+from hidag.simulation import random_dag, random_law
 from hidag.strategy.observed_likelihood.edge_tests import confirm_edges
-from hidag.structure import DAG, search_graph
-from hidag.structure.scores import CountScore
+from hidag.structure import DAG, Knowledge, search_graph
+from hidag.structure.graph_search import climb_from
+from hidag.structure.scores import CountScore, ScoreCache
 
 from .tables import CHAIN, SPACE, bent_law, chain_law, observed_chain
 
@@ -51,7 +54,7 @@ def test_unsupported_edges_are_removed_and_true_edges_retained(noisy):
     states = SPACE.states().astype(np.uint8)
     counts = LatentCounts(states, 1000 * bent, SPACE.levels, ("a", "b", "c"))
 
-    def search(knowledge):
+    def search(knowledge, start=None):
         return search_graph(counts, knowledge=knowledge)
 
     found = search(None)
@@ -84,7 +87,7 @@ def test_edge_with_overstated_counts_is_tested(noisy):
     states = SPACE.states().astype(np.uint8)
     counts = LatentCounts(states, 5000 * bent, SPACE.levels, ("a", "b", "c"))
 
-    def search(knowledge):
+    def search(knowledge, start=None):
         return search_graph(counts, knowledge=knowledge)
 
     def confirmed(n_scored):
@@ -124,7 +127,7 @@ def test_an_edge_stays_exactly_if_it_gains_more_than_it_costs(noisy, share, kept
     def tested():
         confirmed = confirm_edges(
             search_graph(counts),
-            lambda knowledge: search_graph(counts, knowledge=knowledge),
+            lambda knowledge, start: search_graph(counts, knowledge=knowledge),
             None,
             FixedLikelihood(),
             CountScore(counts),
@@ -140,3 +143,24 @@ def test_an_edge_stays_exactly_if_it_gains_more_than_it_costs(noisy, share, kept
     assert first.saved == pytest.approx(2 * 0.5 * np.log(1000))
     gain = share * first.saved
     assert tested().kept is kept
+
+
+def test_climbing_from_the_graph_without_a_weak_edge_finds_what_a_whole_search_finds():
+    losses = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        law = random_law(random_dag(6, 0.5, rng=rng), effects=(0.3, 1.0), rng=rng)
+        counts = resample(law, 1000, tuple("abcdef"), rng)
+        found, names = search_graph(counts), counts.names
+        cache = ScoreCache(CountScore(counts), 6)
+        for a, b in np.argwhere(found.dag.adjacency):
+            apart = Knowledge(forbidden=((names[a], names[b]), (names[b], names[a])))
+            start = found.dag.adjacency.copy()
+            start[a, b] = 0
+            near = search_graph(counts, search=climb_from(start, cache), knowledge=apart)
+            whole = search_graph(counts, knowledge=apart)
+            assert near.graph.adjacency[a, b] == near.graph.adjacency[b, a] == 0
+            losses.append((found.score - whole.score, found.score - near.score))
+    weak = np.array([pair for pair in losses if min(pair) < CONFIG.edge_tests.certain_loss])
+    assert len(weak) > 3
+    np.testing.assert_allclose(weak[:, 1], weak[:, 0], atol=0.5)

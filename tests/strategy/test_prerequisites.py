@@ -59,7 +59,7 @@ def seen() -> ObservedFit:
 def test_an_edge_costs_its_free_probabilities_only(seen) -> None:
     counts = LatentCounts(SPACE.states().astype(np.uint8), 300 * true_law(0.4), (2,) * 3, NAMES)
 
-    def search(knowledge):
+    def search(knowledge, start=None):
         return search_graph(counts, knowledge=knowledge)
 
     score = make_score("bdeu", counts, 1.0, STEP)

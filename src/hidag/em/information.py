@@ -144,6 +144,19 @@ def _observed_scores(
     return np.asarray((summed - counts * dpartition) @ basis.design)
 
 
+def _join_blocks(blocks: Iterator[tuple[slice, Array]]) -> Iterator[tuple[slice, Array]]:
+    """Yield consecutive blocks of rows together, while they have few cells."""
+    waiting: list[Array] = []
+    start = 0
+    for rows, means in blocks:
+        waiting.append(means)
+        if (rows.stop - start) * means.shape[1] >= CONFIG.e_step.listed_block_cells:
+            yield slice(start, rows.stop), np.concatenate(waiting)
+            waiting, start = [], rows.stop
+    if waiting:
+        yield slice(start, start + sum(map(len, waiting))), np.concatenate(waiting)
+
+
 def score_tests(
     parameters: MeasurementParameters,
     probabilities: Array,
@@ -181,14 +194,17 @@ def score_tests(
     n_counted, data = data.n_counted, data.first_rows(CONFIG.information.n_rows_for_tests)
     weights = data.row_weights
     posteriors = PosteriorBlocks.of(parameters, probabilities, features, data)
-    for rows, means in posteriors.means(np.hstack(indicators)):
+    terms_of = []
+    for j, mine, place in zip(items, own, cells, strict=True):
+        _, first = np.unique(place, return_index=True)
+        which = np.append(np.flatnonzero(columns.item == j), columns.n_columns + j)
+        terms_of.append((derivatives[np.ix_(which, first)], design[np.ix_(first, mine)]))
+    for rows, means in _join_blocks(posteriors.means(np.hstack(indicators))):
         shares = dict(zip(sets, np.split(means, ends, axis=1), strict=True))
-        for j, mine, place, total in zip(items, own, cells, sums, strict=True):
-            _, first = np.unique(place, return_index=True)
-            which = np.append(np.flatnonzero(columns.item == j), columns.n_columns + j)
-            by_cell = derivatives[np.ix_(which, first)]
-            x = np.column_stack([data.x[rows][:, columns.item == j], -np.ones(len(means))])
-            score = (shares[place.tobytes()] * (x @ by_cell)) @ design[np.ix_(first, mine)]
+        x = np.hstack([data.x[rows], np.full((len(means), 1), -1.0)])
+        for j, place, total, (by_cell, features) in zip(items, cells, sums, terms_of, strict=True):
+            mine = np.append(np.flatnonzero(columns.item == j), columns.n_columns)
+            score = (shares[place.tobytes()] * (x[:, mine] @ by_cell)) @ features
             if data.observed is not None:
                 score *= data.observed[rows][:, [j]]
             total += (score.T * weights[rows]) @ score

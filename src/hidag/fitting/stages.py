@@ -69,10 +69,15 @@ from hidag.strategy.observed_likelihood.edge_tests import (
     search_by_likelihood,
 )
 from hidag.strategy.observed_likelihood.likelihood_search import ObservedFit, use_likelihood_search
-from hidag.structure.graph_search import SearchResult, choose_sample_size, search_graph
+from hidag.structure.graph_search import (
+    SearchResult,
+    choose_sample_size,
+    climb_from,
+    search_graph,
+)
 from hidag.structure.graphs import CPDAG
 from hidag.structure.knowledge import Knowledge, admits_complete_dag
-from hidag.structure.scores import ScoreCache, choose_score, make_score
+from hidag.structure.scores import LeanScore, ScoreCache, choose_score, make_score
 
 #: Spawn key of Stage II in the tree of seeds, far from the keys of the starts.
 _RESAMPLING_KEY = 1 << 20
@@ -304,6 +309,12 @@ def _search(
         how = settings.search
         return search_graph(counts, score=made, search=how, knowledge=known, cache=cache)
 
+    def climb(known: Knowledge, start: NDArray[np.int8]) -> SearchResult:
+        if settings.search == "exact" or isinstance(made, LeanScore):
+            return run(known)
+        near = climb_from(start, cache)
+        return search_graph(counts, score=made, search=near, knowledge=known, cache=cache)
+
     found = run(knowledge)
     if callable(settings.search):
         return Confirmed(found.graph, (), None)
@@ -318,7 +329,7 @@ def _search(
             confirmed = search_by_likelihood(found, observed, made, knowledge)
         else:
             test = partial(confirm_edges, n_rows=n_rows, n_scored=counts.total, max_tests=max_tests)
-            confirmed = test(found, run, knowledge, observed, made)
+            confirmed = test(found, climb, knowledge, observed, made)
     if knowledge is None:
         return confirmed
     # The cost on observed data needs at least two fitted laws; otherwise counts are used.

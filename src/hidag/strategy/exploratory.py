@@ -78,7 +78,9 @@ def estimate_exploratory(problem: SearchProblem, start: StartPoint | None = None
     watched = replace(watched, allowed=monotone.allowed)
     if start is None and max(problem.space.levels) > 2:
         chosen = _improve_levels(chosen, monotone, observers[best])
-    network = _fit_selected(watched, structural_em(watched, chosen), chosen)
+    # The final fit learns the graph again.
+    selected = structural_em(watched, chosen, max_rounds=1)
+    network = _fit_selected(watched, selected, chosen)
     records = tuple(
         StartRecord.of(
             point.label, one.estimate, 0 if one.data is problem.data else one.data.n_samples

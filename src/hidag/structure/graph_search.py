@@ -22,7 +22,7 @@ from hidag.exceptions import (
 )
 from hidag.latent.counts import LatentCounts
 from hidag.structure.graphs import CPDAG, DAG
-from hidag.structure.greedy_search import ClassSearch, ges, xges
+from hidag.structure.greedy_search import ALL_OPERATORS, ClassSearch, ges, xges
 from hidag.structure.knowledge import FORBIDDEN, Knowledge, check_knowledge, orient_by_knowledge
 from hidag.structure.scores import LeanScore, LocalScore, ScoreCache, graph_score, make_score
 
@@ -232,6 +232,21 @@ def search_graph(
     dag = best if best is not None and is_lean else graph.to_dag()
     value = graph_score(local_score, dag.parents)
     return SearchResult(graph, value, cache.n_scores - n_known, n_steps, dag)
+
+
+def climb_from(start: NDArray[np.int8], cache: ScoreCache) -> GraphSearch:
+    """Return a search that only climbs, by single operators, from a DAG near the best graph."""
+
+    def climb(
+        _: LocalScore, names: tuple[str, ...], knowledge: Knowledge | None
+    ) -> NDArray[np.int8]:
+        rules = None if knowledge is None else knowledge.constraints(names)
+        search = ClassSearch(cache, len(names), rules)
+        state = search.start(start)
+        search.climb(state, ALL_OPERATORS)
+        return search.adjacency(state)
+
+    return climb
 
 
 def choose_sample_size(

@@ -136,6 +136,8 @@ def _strong_cost(
 
 
 Array = NDArray[np.float64]
+#: Finds the best graph under other knowledge, near a DAG with this adjacency.
+NearbySearch = Callable[[Knowledge, NDArray[np.int8]], SearchResult]
 
 
 @dataclass(frozen=True)
@@ -188,7 +190,7 @@ def supports_edge(lost: float, saved: float) -> bool:
 
 def confirm_edges(
     found: SearchResult,
-    search: Callable[[Knowledge], SearchResult],
+    search: NearbySearch,
     knowledge: Knowledge | None,
     observed: ObservedFit,
     score: LocalScore,
@@ -202,7 +204,7 @@ def confirm_edges(
     Parameters
     ----------
     search : callable
-        Repeats the search under other knowledge.
+        Climbs from a DAG under other knowledge.
     knowledge : Knowledge or None
         Required edges are not tested.
     score : LocalScore
@@ -259,7 +261,7 @@ def confirm_edges(
 
 def _rivals(
     found: SearchResult,
-    search: Callable[[Knowledge], SearchResult],
+    search: NearbySearch,
     given: Knowledge,
     apart: list[tuple[int, int]],
     required: NDArray[np.int8],
@@ -274,7 +276,9 @@ def _rivals(
     for a, b in np.argwhere(joined).tolist():
         if required[a, b] or required[b, a] or not weak[a, b]:
             continue
-        other = search(_keep_apart(given, [*apart, (a, b)]))
+        start = found.dag.adjacency.copy()
+        start[[a, b], [b, a]] = 0
+        other = search(_keep_apart(given, [*apart, (a, b)]), start)
         if found.score - other.score < certain_loss:
             out.append(_Rival(found.score - other.score, (a, b), other))
     return out
