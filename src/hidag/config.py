@@ -578,7 +578,7 @@ class SAEMNetworkConfig:
     most_graph_rows: int = 320_000
     between: int = 10  # Steps after each new graph or support.
     # Largest effective number of rows of a graph with too many edges, as a multiple of the table's.
-    thickest: float = 16.0
+    max_row_multiple: float = 16.0
     first_sweeps: int = 10  # Sweeps before the first draw, independent of the initial states.
     n_draws: int = 16  # Draws for support selection.
     warm_up: int = 30  # Steps before the first graph search.

@@ -157,7 +157,7 @@ def test_selection_and_q_validation_use_weights(hidag, fitted, survey, weights):
     judged = hidag("validate-q", survey, "--q", q_file, "--weights", "stands_for", "--json")
     assert judged.exit_code == 0, judged.stderr
     found = json.loads(judged.stdout)
-    assert [row["price"] for row in found] == pytest.approx(
+    assert [row["penalty"] for row in found] == pytest.approx(
         [np.log(worth) + np.log(2)] * len(found)
     )
 

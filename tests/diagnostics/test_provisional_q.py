@@ -92,7 +92,7 @@ def test_validation_of_another_q_holds_the_hierarchy(rows):
         fitted(rows, law="saturated", knowledge=REPORTED, q_matrix=OTHER), rows, max_changes=1
     )
     assert found.to_rows() == by_hand.to_rows()
-    # Two joint states less have their price in likelihood.
+    # Two joint states less cost likelihood.
     other = validate_q(free, rows, OTHER, max_changes=1)
     assert found.log_likelihood < other.log_likelihood - 0.1
 

@@ -74,8 +74,8 @@ def test_planted_errors_are_found_and_nothing_else(provisional):
     assert missing["likelihood_ratio"] > 50
     assert missing["support"] == 1.0
     assert rows["item_0", "B"]["action"] == "drop"
-    assert rows["item_0", "B"]["likelihood_ratio"] < rows["item_0", "B"]["price"]
-    assert rows["item_0", "B"]["price"] == pytest.approx(np.log(2000) + np.log(2))
+    assert rows["item_0", "B"]["likelihood_ratio"] < rows["item_0", "B"]["penalty"]
+    assert rows["item_0", "B"]["penalty"] == pytest.approx(np.log(2000) + np.log(2))
     text = found.summary()
     assert "3 of 24 entries would be changed" in text
     assert "item_10  1  +" in text
@@ -278,12 +278,12 @@ def test_headings_state_the_q_of_each_test():
     entries = Table.of(
         [
             *("item", "latent", "provisional", "suggested", "action"),
-            *("screening", "likelihood_ratio", "price", "support"),
+            *("screening", "likelihood_ratio", "penalty", "support"),
         ],
         [["x2", "Speed", 0, 1, "add", 0.1, 0.009, 6.0, float("nan")]],
     )
     steps = Table.of(
-        ["item", "latent", "action", "gain", "price"], [["x2", "Speed", "add", 7.9, 6.0]]
+        ["item", "latent", "action", "gain", "penalty"], [["x2", "Speed", "add", 7.9, 6.0]]
     )
     nothing, added = np.zeros((1, 1), np.int8), np.ones((1, 1), np.int8)
     found = QValidation(

@@ -99,7 +99,7 @@ def test_entries_without_effect_are_unchanged_and_listed(effects, rule, needless
     ]
     for row in rows:
         assert row["degrees"] == 0
-        assert np.isnan([row["likelihood_ratio"], row["price"], row["p_value"]]).all()
+        assert np.isnan([row["likelihood_ratio"], row["penalty"], row["p_value"]]).all()
     named = ", ".join(f"item_{j} on Z{needless + 1}" for j in same)
     sentence = (
         "5 entries cannot be tested and stay unchanged, because prerequisites rule out all states "

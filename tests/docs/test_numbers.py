@@ -202,7 +202,7 @@ SPECIFICATION = [
         lambda n: f"takes its products along; up to {WORDS[n]} rounds",
     ),
     (("CONFIG.saem_network.n_draws",), lambda n: f"uses {n} draws of the latents"),
-    (("CONFIG.saem_network.thickest",), lambda n: f"count for N / r rows, at most {n:g} N"),
+    (("CONFIG.saem_network.max_row_multiple",), lambda n: f"count for N / r rows, at most {n:g} N"),
     (
         ("CONFIG.saem_network.most_choices",),
         lambda n: f"alternate for {WORDS[n]} selections at most",

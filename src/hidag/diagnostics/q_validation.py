@@ -35,7 +35,7 @@ MAX_REFITS = 24  # Entries with a likelihood ratio from a refit
 _STACK = 4  # Stack frames from a warning to the caller of ``validate_q``
 _COLUMNS = (
     "item", "latent", "provisional", "suggested", "estimated", "action", "screening",
-    "likelihood_ratio", "degrees", "p_value", "price", "support",
+    "likelihood_ratio", "degrees", "p_value", "penalty", "support",
 )  # fmt: skip
 
 
@@ -48,9 +48,9 @@ class QValidation:
     entries : Table
         One row for each entry of Q. *screening* approximates twice the gain (add) or loss (drop) in
         log-likelihood from changing this entry alone, without a refit; *likelihood_ratio* is the
-        same from a refit, for the most doubtful entries; *price* is the penalty of the criterion;
+        same from a refit, for the least supported entries; *penalty* is that of the criterion;
         *support* is the share of resampled tables in which the change is selected. An addition is
-        selected if it gains more than the price, a removal if it loses less. *action* is "not
+        selected if it gains more than the penalty, a removal if it loses less. *action* is "not
         judged" where prerequisites leave no state in which the entry matters.
     provisional, suggested : int8 arrays (J, K)
     estimated : int8 array (J, K) or None, from a fit without a given Q, latents matched
@@ -89,7 +89,7 @@ class QValidation:
             row
             for row, entry in zip(self.entries.rows, self.entries.to_dicts(), strict=True)
             if entry["provisional"] != entry["suggested"]
-            or _excess(entry["action"], entry["likelihood_ratio"], entry["price"]) > 0
+            or _excess(entry["action"], entry["likelihood_ratio"], entry["penalty"]) > 0
         ]
         return Table(self.entries.columns, tuple(rows))
 
@@ -163,9 +163,9 @@ def validate_q(
 ) -> QValidation:
     """Return which entries of a provisional Q the data would add or drop.
 
-    All entries are screened by score and Wald tests, and the most doubtful ones refitted. From the
-    provisional Q the best change is then made, one at a time, while twice the gain in
-    log-likelihood exceeds the price: log N for each coefficient and log K for the choice. Entries
+    All entries are screened by score and Wald tests, and the least supported ones refitted. From
+    the provisional Q the best change is then made, one at a time, while twice the gain in
+    log-likelihood exceeds the penalty: log N for each coefficient and log K for the choice. Entries
     that matter in no state allowed by prerequisites stay unchanged.
 
     Parameters
@@ -225,10 +225,12 @@ def validate_q(
         value, degrees = (np.nan, test.degrees) if ratio is None else (ratio.value, ratio.degrees)
         best = test.statistic if np.isnan(value) else value
         p_value = float(chi2.sf(best, degrees)) if degrees and not np.isnan(best) else np.nan
-        price = np.nan if test.action == entry_tests.NOT_TESTED else change_price(model, degrees)
+        penalty = (
+            np.nan if test.action == entry_tests.NOT_TESTED else change_penalty(model, degrees)
+        )
         third = "" if other is None else int(other[key])
         entry = (names[test.item], latents[test.latent], model.q[key], better.q[key], third)
-        numbers = (test.statistic, value, degrees, p_value, price, support.get(key, np.nan))
+        numbers = (test.statistic, value, degrees, p_value, penalty, support.get(key, np.nan))
         rows.append((*entry, test.action, *numbers))
     return QValidation(
         entries=Table.of(_COLUMNS, rows),
@@ -246,14 +248,14 @@ def validate_q(
     )
 
 
-def change_price(model: entry_tests.QModel, degrees: int) -> float:
+def change_penalty(model: entry_tests.QModel, degrees: int) -> float:
     """Return the penalty of a change, on the scale of twice the log-likelihood."""
     return degrees * float(np.log(model.n_rows)) + float(np.log(max(model.q.shape[1], 1)))
 
 
-def _excess(action: str, value: float, price: float) -> float:
-    """Return the gain beyond the price (add), or the price beyond the loss (drop)."""
-    return value - price if action == "add" else price - value
+def _excess(action: str, value: float, penalty: float) -> float:
+    """Return the gain beyond the penalty (add), or the penalty beyond the loss (drop)."""
+    return value - penalty if action == "add" else penalty - value
 
 
 @dataclass(frozen=True)
@@ -263,8 +265,8 @@ class _Ratio:
     action: str
     value: float
     degrees: int
-    price: float
-    excess: float  # over the price; the change is selected if positive
+    penalty: float
+    excess: float  # over the penalty; the change is selected if positive
     model: entry_tests.QModel
 
 
@@ -278,8 +280,8 @@ def _likelihood_ratio(model: entry_tests.QModel, item: int, latent: int) -> _Rat
         # A nested model cannot fit better: the fit was in a lower local maximum.
         gained = refitted.log_likelihood - refitted.refit(model.q).log_likelihood
     value = 2.0 * gained if action == "add" else -2.0 * gained
-    price = change_price(model, abs(degrees))
-    return _Ratio(action, value, abs(degrees), price, _excess(action, value, price), refitted)
+    penalty = change_penalty(model, abs(degrees))
+    return _Ratio(action, value, abs(degrees), penalty, _excess(action, value, penalty), refitted)
 
 
 def _refit_entries(
@@ -296,13 +298,13 @@ def _most_doubtful(
     def excess(test: entry_tests.EntryTest) -> float:
         if np.isnan(test.statistic):
             return 0.0
-        return _excess(test.action, test.statistic, change_price(model, test.degrees))
+        return _excess(test.action, test.statistic, change_penalty(model, test.degrees))
 
     testable = [test for test in tests if test.action != entry_tests.NOT_TESTED]
     ranked = sorted(testable, key=lambda test: (-excess(test), test.item, test.latent))
     if model.effects.conjunctive:
         return ranked
-    near = [test for test in ranked if excess(test) > -change_price(model, test.degrees)]
+    near = [test for test in ranked if excess(test) > -change_penalty(model, test.degrees)]
     return near[:MAX_REFITS]
 
 
@@ -324,10 +326,10 @@ def _change_stepwise(
         if key is None or unseen[key].excess <= 0:
             break
         best = unseen[key]
-        steps.append((names[key[0]], latents[key[1]], best.action, best.value, best.price))
+        steps.append((names[key[0]], latents[key[1]], best.action, best.value, best.penalty))
         current = best.model
         visited.add(current.q.tobytes())
-    return current, Table.of(("item", "latent", "action", "likelihood_ratio", "price"), steps)
+    return current, Table.of(("item", "latent", "action", "likelihood_ratio", "penalty"), steps)
 
 
 def _resample_support(

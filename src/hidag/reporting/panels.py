@@ -53,7 +53,7 @@ _COLUMNS = {
     "no small change of the parameters removes.",
 }
 _ITEM_PARAMETERS = ("coefficient", "dispersion", "cutpoint")
-_Q_COLUMNS = ("item", "latent", "provisional", "action", "likelihood_ratio", "price", "p_value")
+_Q_COLUMNS = ("item", "latent", "provisional", "action", "likelihood_ratio", "penalty", "p_value")
 
 #: Joint states up to which intervals of effects take about a second.
 MAX_STATES_FOR_INTERVALS = 1 << 6
@@ -393,7 +393,7 @@ def find_misfits(statistics: FitStatistics) -> tuple[str, ...]:
 def find_q_misfit(validation: QValidation) -> tuple[str, ...]:
     """Return a warning if the data strongly contradict the given Q-matrix; empty if not."""
     gains = [
-        (row["likelihood_ratio"] - row["price"]) * (1.0 if row["action"] == "add" else -1.0)
+        (row["likelihood_ratio"] - row["penalty"]) * (1.0 if row["action"] == "add" else -1.0)
         for row in validation.steps.to_dicts()
     ]
     # A true Q-matrix with many entries may have one that is barely rejected.

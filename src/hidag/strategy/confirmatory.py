@@ -94,19 +94,19 @@ def _under_network(problem: SearchProblem, found: StageOne) -> NetworkEstimate:
     even = problem.space.uniform()
     first = _random_start(problem, None).parameters
     laws = (found.best, *(run_em(brief, items, even) for items in (found.best.parameters, first)))
-    looks = []
+    candidates = []
     for law in laws:
-        look = initial_structure_step(fine, law, n_steps=max(law.n_iter, 1))
+        candidate = initial_structure_step(fine, law, n_steps=max(law.n_iter, 1))
         # States that lost their mass under the saturated law get some back.
-        law_step = partial(factorise_counts, parents=look.parents, space=problem.space)
-        spread = law_step(spread_law(look.estimate.probabilities))
-        again = run_em(fine, look.estimate.parameters, spread, law_step=law_step)
-        gain = again.objective - look.estimate.objective
+        law_step = partial(factorise_counts, parents=candidate.parents, space=problem.space)
+        spread = law_step(spread_law(candidate.estimate.probabilities))
+        again = run_em(fine, candidate.estimate.parameters, spread, law_step=law_step)
+        gain = again.objective - candidate.estimate.objective
         if gain > 0:
-            estimate = append_run(look.estimate, again)
-            look = replace(look, estimate=estimate, criterion=look.criterion + gain)
-        looks.append(replace(look, saturated=found.best))
-    best = max(looks, key=lambda one: one.criterion)
+            estimate = append_run(candidate.estimate, again)
+            candidate = replace(candidate, estimate=estimate, criterion=candidate.criterion + gain)
+        candidates.append(replace(candidate, saturated=found.best))
+    best = max(candidates, key=lambda one: one.criterion)
     return with_level_moves(structural_em(fine, best), best, fine)
 
 
@@ -134,13 +134,13 @@ def _best_saturated(problem: SearchProblem, start: StartPoint | None) -> StageOn
     def run(
         searched: SearchProblem, index: int, items: MeasurementParameters, law: Array
     ) -> Estimate:
-        watched = replace(
+        observed_problem = replace(
             searched, observer=problem.observer_of(min(index, n_starts - 1), n_starts)
         )
-        cells = watched.cells
-        if cells is not None and cells.fits(watched):
-            return run_cells(cells, watched, items, law)
-        return run_em(watched, items, law)
+        cells = observed_problem.cells
+        if cells is not None and cells.fits(observed_problem):
+            return run_cells(cells, observed_problem, items, law)
+        return run_em(observed_problem, items, law)
 
     short = replace(
         problem,

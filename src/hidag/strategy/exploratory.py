@@ -61,40 +61,40 @@ def estimate_exploratory(problem: SearchProblem, start: StartPoint | None = None
     start : StartPoint or None
         Starting point that replaces all initializers.
     """
-    looks, points = _first_candidates(problem, start)
+    candidates, points = _first_candidates(problem, start)
     count = len(points)
     observers = [problem.observer_of(index, count) for index in range(count)]
-    best = max(range(count), key=lambda i: looks[i].criterion)
-    watched = replace(problem, observer=observers[best])
-    ends = converge(looks, problem, observers)
+    best = max(range(count), key=lambda i: candidates[i].criterion)
+    observed_problem = replace(problem, observer=observers[best])
+    ends = converge(candidates, problem, observers)
     # Starts of binary items agree about the noise in the same correlations, too.
     noisy = start is None and problem.levels_unassigned and mostly_binary(problem.data)
     if len(ends) == 1 and noisy:
         ends = [run_to_convergence(ends[0], problem, observers[best])]
     chosen, monotone = ends[0], problem
-    if noisy or not mostly_agree(looks):
-        ends, monotone = try_monotone_loadings(ends, looks, problem, observers)
+    if noisy or not mostly_agree(candidates):
+        ends, monotone = try_monotone_loadings(ends, candidates, problem, observers)
         chosen = try_unpenalised_steps(ends, monotone, observers[best])
-    watched = replace(watched, allowed=monotone.allowed)
+    observed_problem = replace(observed_problem, allowed=monotone.allowed)
     if start is None and max(problem.space.levels) > 2:
         chosen = _improve_levels(chosen, monotone, observers[best])
     # The final fit learns the graph again.
-    selected = structural_em(watched, chosen, max_rounds=1)
-    network = _fit_selected(watched, selected, chosen)
+    selected = structural_em(observed_problem, chosen, max_rounds=1)
+    network = _fit_selected(observed_problem, selected, chosen)
     records = tuple(
         StartRecord.of(
             point.label, one.estimate, 0 if one.data is problem.data else one.data.n_samples
         )
-        for point, one in zip(points, looks, strict=True)
+        for point, one in zip(points, candidates, strict=True)
     )
     near = CONFIG.exploratory.same_optimum * min(
         problem.data.n_counted, CONFIG.em.max_tolerance_rows
     )
-    reached = sum(looks[best].criterion - one.criterion <= near for one in looks)
+    reached = sum(candidates[best].criterion - one.criterion <= near for one in candidates)
     found = StageOne(chosen.saturated, records, reached, "em", network.penalty, network)
     if problem.law == "network" or (problem.law == "auto" and network.preferred):
         return found
-    return _under_saturated_law(watched, found)
+    return _under_saturated_law(observed_problem, found)
 
 
 def _first_candidates(
@@ -155,23 +155,24 @@ def _first_candidates(
             n_steps += CONFIG.initialization.warm_up_steps // 2
         return initial_structure_step(rough, saturated, n_steps=n_steps)
 
-    looks = [first_candidate(0)]
-    weak = start is None and _weakly_informative(looks[0], problem)
+    candidates = [first_candidate(0)]
+    weak = start is None and _weakly_informative(candidates[0], problem)
     if weak and second:
         # Both starts come from the same correlations, and agree about the noise in them too.
         points, warm_up = [*points, *second, *others], True
     if weak and max(problem.space.levels) == 2:
-        looks = _graph_first(points, problem) or looks
-    looks += [first_candidate(index) for index in range(len(looks), len(points))]
-    return looks, points
+        candidates = _graph_first(points, problem) or candidates
+    candidates += [first_candidate(index) for index in range(len(candidates), len(points))]
+    return candidates, points
 
 
-def _weakly_informative(look: Candidate, problem: SearchProblem) -> bool:
+def _weakly_informative(candidate: Candidate, problem: SearchProblem) -> bool:
     """Return whether the information ratio of a first candidate is low."""
-    law = look.estimate.probabilities
+    law = candidate.estimate.probabilities
     seen = SaturatedLaw(problem.space, law / law.sum())
     return (
-        information_ratio(look.estimate.parameters, seen, look.data) < CONFIG.information.low_ratio
+        information_ratio(candidate.estimate.parameters, seen, candidate.data)
+        < CONFIG.information.low_ratio
     )
 
 
@@ -180,12 +181,12 @@ def _graph_first(points: list[StartPoint], problem: SearchProblem) -> list[Candi
 
     Empty if the first of them has no edge: a saturated law may then show more.
     """
-    looks: list[Candidate] = []
+    candidates: list[Candidate] = []
     for index, point in enumerate(points):
-        looks.append(graph_first(problem, point, problem.observer_of(index, len(points))))
-        if not any(looks[0].parents):
+        candidates.append(graph_first(problem, point, problem.observer_of(index, len(points))))
+        if not any(candidates[0].parents):
             return []
-    return looks
+    return candidates
 
 
 def graph_first(problem: SearchProblem, point: StartPoint, observer: Observer) -> Candidate:

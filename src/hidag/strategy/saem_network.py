@@ -112,7 +112,7 @@ class SamplingRun:
         self.ratio = 1.0
         self.n_iter = 0
 
-    def _tick(self) -> None:
+    def _report_step(self) -> None:
         self.n_iter += 1
         if self.progress is not None:
             self.progress(self.n_iter, max(self.schedule.max_iter, self.n_iter))
@@ -124,7 +124,7 @@ class SamplingRun:
             self.law,
             self.sampler,
             replace(self.schedule, max_iter=n_steps, burn_in=burn_in),
-            observer=self._tick,
+            observer=self._report_step,
         )
         self.parameters, self.law = found.parameters, found.law
         self.moves.append(found.changes)
@@ -132,7 +132,9 @@ class SamplingRun:
 
     def to_maximum(self) -> bool:
         """Run EM over a junction tree if its treewidth allows; return whether it converged."""
-        found = run_network_em(self.parameters, self.law, self.sampler.data, observer=self._tick)
+        found = run_network_em(
+            self.parameters, self.law, self.sampler.data, observer=self._report_step
+        )
         if found is None:
             return False
         self.parameters, self.law = found.parameters, found.law
@@ -162,7 +164,7 @@ class SamplingRun:
         self.ratio = sampled_information_ratio(draws[[0, -1]], self.sampler.data.weights)
         return draws
 
-    def thicken(self, learn_parents: ParentsOfDraws, n_graphs: int) -> None:
+    def add_edges(self, learn_parents: ParentsOfDraws, n_graphs: int) -> None:
         """Add edges to the law until the graph stays the same.
 
         Dependence that the law lacks appears in the draws with a share r of its strength. An
@@ -172,7 +174,7 @@ class SamplingRun:
         for _ in range(n_graphs):
             draws = self.graph_draws()
             larger = 1.0 / max(self.ratio, CONFIG.information.min_ratio)
-            n_rows = n_counted * min(larger, CONFIG.saem_network.thickest)
+            n_rows = n_counted * min(larger, CONFIG.saem_network.max_row_multiple)
             parents = learn_parents(draws.reshape(-1, draws.shape[-1]), n_rows)
             same = parents == self.law.parents
             self.law = law_from_draws(
@@ -182,7 +184,7 @@ class SamplingRun:
             if same:
                 break
 
-    def thin(self, learn_parents: ParentsOfDraws) -> NDArray[np.uint8]:
+    def remove_edges(self, learn_parents: ParentsOfDraws) -> NDArray[np.uint8]:
         """Remove edges without support from the law; return the draws they were judged by.
 
         The draws were made before the last removal, under a law with no fewer edges.
@@ -276,7 +278,7 @@ def estimate_by_sampling(
         run = SamplingRun(sampler, begin, schedule, progress, penalty)
         run.draws(1, CONFIG.saem_network.first_sweeps)
         run.steps(CONFIG.saem_network.warm_up, CONFIG.saem_network.warm_up // 2)
-        run.thicken(learn_parents, CONFIG.saem_network.first_graphs)
+        run.add_edges(learn_parents, CONFIG.saem_network.first_graphs)
         run.support_converged = penalty.name is None
         for _ in range(0 if run.support_converged else CONFIG.saem_network.most_choices):
             draws = run.draws(CONFIG.saem_network.n_draws)
@@ -291,13 +293,13 @@ def estimate_by_sampling(
                 break
             run.parameters = chosen
             run.steps(CONFIG.saem_network.between, CONFIG.saem_network.between // 2)
-            run.thicken(learn_parents, CONFIG.saem_network.later_graphs)
+            run.add_edges(learn_parents, CONFIG.saem_network.later_graphs)
         return run
 
     run = estimate(parameters)
     if begin is None:
         run = _try_splits(run, estimate, allowed)
-    draws = run.thin(learn_parents if final_parents is None else final_parents)
+    draws = run.remove_edges(learn_parents if final_parents is None else final_parents)
     last = max(CONFIG.saem_network.fewest_last, schedule.max_iter - run.n_iter)
     converged = run.steps(last, min(schedule.burn_in, last // 2))
     if to_maximum:

@@ -190,10 +190,10 @@ def structural_em(
         )
     _, value = run_law_e_step(estimate.parameters, estimate.probabilities, first.data, features)
     n_counted = first.data.n_counted
-    price = 0.5 * np.log(n_counted)
+    cost = 0.5 * np.log(n_counted)
     occupied = int((first.saturated.probabilities * n_counted >= config.occupied).sum())
     loadings = int((estimate.parameters.loadings != 0).sum())
     more = int((first.saturated.parameters.loadings != 0).sum()) - loadings
-    full = first.saturated.log_likelihood - price * (occupied - 1 + more)
+    full = first.saturated.log_likelihood - cost * (occupied - 1 + more)
     paid = law_complexity(estimate, parents, space, n_counted, possible)
     return NetworkEstimate(estimate, parents, law, penalty, bool(value - paid >= full))

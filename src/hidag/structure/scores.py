@@ -169,8 +169,8 @@ class LeanScore(CountBasedScore):
         allowed = None
         if self._possible is not None:
             allowed = possible_cells(self._possible, StateSpace(levels), node, parents)
-        price = table_complexity(table, parent_levels, 0.5 * math.log(self._total), allowed)
-        return round(free_log_likelihood(table) - price, DIGITS)
+        cost = table_complexity(table, parent_levels, 0.5 * math.log(self._total), allowed)
+        return round(free_log_likelihood(table) - cost, DIGITS)
 
 
 class StructuralZeroScore(CountBasedScore):

@@ -48,7 +48,7 @@ def _similarity(
 
 
 def converge(
-    looks: list[Candidate],
+    candidates: list[Candidate],
     problem: SearchProblem,
     observers: list[Observer],
     *,
@@ -58,7 +58,7 @@ def converge(
 
     Parameters
     ----------
-    looks : list of Candidate
+    candidates : list of Candidate
         One per start. If all are the same optimum, the best is returned alone, unchanged.
     observers : list of callables
         Called after every EM step, one per start.
@@ -66,19 +66,19 @@ def converge(
         Largest number of candidates that are run to convergence; default as in ``CONFIG``.
     """
     most = CONFIG.optima.most_ends if most_ends is None else most_ends
-    parameters = [look.estimate.parameters for look in looks]
-    order = distinct_optima(parameters, [look.criterion for look in looks], most)
+    parameters = [candidate.estimate.parameters for candidate in candidates]
+    order = distinct_optima(parameters, [candidate.criterion for candidate in candidates], most)
     if len(order) == 1:
-        return [looks[order[0]]]
-    ends = [run_to_convergence(looks[i], problem, observers[i]) for i in order]
+        return [candidates[order[0]]]
+    ends = [run_to_convergence(candidates[i], problem, observers[i]) for i in order]
     return sorted(ends, key=lambda one: -one.criterion)
 
 
-def mostly_agree(looks: list[Candidate]) -> bool:
+def mostly_agree(candidates: list[Candidate]) -> bool:
     """Return whether more than half of the candidates are the optimum that the best one is."""
-    best = max(looks, key=lambda one: one.criterion).estimate.parameters
-    similar = [loading_similarity(one.estimate.parameters, best) for one in looks]
-    return 2 * sum(s >= CONFIG.optima.same_optimum_cosine for s in similar) > len(looks)
+    best = max(candidates, key=lambda one: one.criterion).estimate.parameters
+    similar = [loading_similarity(one.estimate.parameters, best) for one in candidates]
+    return 2 * sum(s >= CONFIG.optima.same_optimum_cosine for s in similar) > len(candidates)
 
 
 def distinct_optima(
@@ -115,21 +115,21 @@ def criterion_of(
     )
     optional = is_penalised(problem.allowed[:, 1:])
     items = log_evidence(parameters, information, coefficient_scales(data), optional)
-    price = law_complexity(estimate, parents, problem.space, data.n_counted)
+    cost = law_complexity(estimate, parents, problem.space, data.n_counted)
     unused = int((parameters.q_matrix.sum(axis=0) < CONFIG.optima.fewest_items).sum())
-    return float(
-        estimate.log_likelihood + items - price - CONFIG.optima.unused_latent_cost * unused
-    )
+    return float(estimate.log_likelihood + items - cost - CONFIG.optima.unused_latent_cost * unused)
 
 
-def run_to_convergence(look: Candidate, problem: SearchProblem, observer: Observer) -> Candidate:
+def run_to_convergence(
+    candidate: Candidate, problem: SearchProblem, observer: Observer
+) -> Candidate:
     """Return a candidate after structural EM on all rows with a coarser tolerance."""
     coarse = replace(
         problem, schedule=problem.tolerating(CONFIG.optima.ends_tolerance), observer=observer
     )
-    found = structural_em(coarse, look, max_rounds=CONFIG.optima.rounds_to_end)
+    found = structural_em(coarse, candidate, max_rounds=CONFIG.optima.rounds_to_end)
     return replace(
-        look,
+        candidate,
         estimate=found.estimate,
         parents=found.parents,
         criterion=criterion_of(found.estimate, found.parents, problem),
@@ -174,28 +174,31 @@ def sign_complexity(parameters: MeasurementParameters) -> float:
     return float(betaln(0.5, 0.5) - betaln(n_against + 0.5, n_along + 0.5))
 
 
-def make_monotone(look: Candidate, basis: Basis) -> Candidate:
+def make_monotone(candidate: Candidate, basis: Basis) -> Candidate:
     """Return the candidate with latents turned such that loadings rise, without reversed loadings.
 
     Intercepts change such that predictors keep their means.
     """
-    estimate = look.estimate
+    estimate = candidate.estimate
     levels = estimate.parameters.terms.levels
     turned = estimate.parameters.loadings.sum(axis=0) < 0
     items = estimate.parameters.flipped(turned)
     cube = np.flip(estimate.probabilities.reshape(levels), tuple(np.flatnonzero(turned)))
     law = np.ascontiguousarray(cube).ravel()
     falling = np.minimum(items.loadings, 0.0)
-    upright = replace(
+    monotone = replace(
         items,
         intercept=items.intercept + falling @ (law @ basis.features),
         loadings=items.loadings - falling,
     )
-    return replace(look, estimate=replace(estimate, parameters=upright, probabilities=law))
+    return replace(candidate, estimate=replace(estimate, parameters=monotone, probabilities=law))
 
 
 def try_monotone_loadings(
-    ends: list[Candidate], looks: list[Candidate], problem: SearchProblem, observers: list[Observer]
+    ends: list[Candidate],
+    candidates: list[Candidate],
+    problem: SearchProblem,
+    observers: list[Observer],
 ) -> tuple[list[Candidate], SearchProblem]:
     """Return the ends, or ends with nonnegative loadings if the best of those is better.
 
@@ -203,7 +206,7 @@ def try_monotone_loadings(
     ----------
     ends : list of Candidate
         The best first. A single one, to which all starts converged, is returned unchanged.
-    looks : list of Candidate
+    candidates : list of Candidate
         Candidates, one per start.
 
     Returns
@@ -224,13 +227,13 @@ def try_monotone_loadings(
     rising = replace(problem, allowed=allowed)
     # The best end is a further start, and the first.
     first = replace(best, criterion=np.inf)
-    starts = [make_monotone(look, problem.basis) for look in (first, *looks)]
+    starts = [make_monotone(candidate, problem.basis) for candidate in (first, *candidates)]
     watchers = [observers[0], *observers]
-    upright = converge(starts, rising, watchers, most_ends=len(starts))
-    if upright[0] is starts[0]:
+    monotone = converge(starts, rising, watchers, most_ends=len(starts))
+    if monotone[0] is starts[0]:
         # All are the same optimum.
-        upright = [run_to_convergence(upright[0], rising, watchers[0])]
-    lead = upright[0].criterion - sign_complexity(upright[0].estimate.parameters)
+        monotone = [run_to_convergence(monotone[0], rising, watchers[0])]
+    lead = monotone[0].criterion - sign_complexity(monotone[0].estimate.parameters)
     if lead > best.criterion - sign_complexity(best.estimate.parameters):
-        return upright, rising
+        return monotone, rising
     return ends, problem

@@ -35,7 +35,7 @@ def improve_rows(
     space: StateSpace,
     q_entries: NDArray[np.int8],
     effects: Effects,
-    price: float,
+    cost: float,
 ) -> MeasurementParameters | None:
     """Return parameters in which items have the sets of latents that explain them best, or None.
 
@@ -45,7 +45,7 @@ def improve_rows(
         Converged, with interactions.
     q_entries : ndarray of int8, shape (J, K)
         1, 0, or -1 for entries to be estimated.
-    price : float
+    cost : float
         Cost per term, in units of log-likelihood.
 
     Returns
@@ -66,7 +66,7 @@ def improve_rows(
         bounds = np.cumsum([0, *(_n_combinations(latents, space) for latents in sets)])
         best = max(
             (
-                (*_fit_means(weights[:, a:b], data, j, family, price), latents)
+                (*_fit_means(weights[:, a:b], data, j, family, cost), latents)
                 for latents, a, b in zip(sets, bounds, bounds[1:], strict=False)
             ),
             key=lambda trial: trial[0],
@@ -141,7 +141,7 @@ def _possible_sets(
 
 
 def _fit_means(
-    weights: NDArray[np.float32], data: WorkingData, item: int, family: MeanFamily, price: float
+    weights: NDArray[np.float32], data: WorkingData, item: int, family: MeanFamily, cost: float
 ) -> tuple[float, Array, float]:
     """Return the penalised likelihood of an item with one mean per combination of levels.
 
@@ -149,7 +149,7 @@ def _fit_means(
     ----------
     weights : ndarray, shape (N, C)
         Posteriors of the combinations given the other items.
-    price : float
+    cost : float
         Cost of each mean beyond the first.
 
     Returns
@@ -191,7 +191,7 @@ def _fit_means(
         if value - last < config.tolerance:
             break
     predictors = np.asarray(family.predictor(family.clip_mean(means, config.inside)))
-    return value - price * (len(predictors) - 1), predictors, noise
+    return value - cost * (len(predictors) - 1), predictors, noise
 
 
 def _with_tables(

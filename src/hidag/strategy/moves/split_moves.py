@@ -128,7 +128,7 @@ def split_loadings(loadings: Array, split: Split, idle: int) -> Array:
 
 
 def support_criterion(
-    correlations: Array, rows: Array, loadings: Array, factors: Array, price: float
+    correlations: Array, rows: Array, loadings: Array, factors: Array, cost: float
 ) -> float:
     """Return the least-squares criterion of a support; smaller is better.
 
@@ -145,7 +145,7 @@ def support_criterion(
         Initial correlations of items and factors, zero outside the support.
     factors : ndarray, shape (K, K)
         Initial correlations of the factors.
-    price : float
+    cost : float
         Cost per loading.
     """
     support = loadings != 0
@@ -180,7 +180,7 @@ def support_criterion(
         bounds=Bounds(-largest, largest),
         options={"maxiter": CONFIG.split_moves.most_steps},
     )
-    return float(found.fun) + price * len(places[0])
+    return float(found.fun) + cost * len(places[0])
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ def cost_on_counts(
 ) -> KnowledgeCost | None:
     """Return the result of :func:`cost_of_knowledge` from expected counts of the latents."""
     score, levels = CountScore(counts, "bic"), counts.levels
-    price = 0.5 * math.log(counts.total)
+    half_log = 0.5 * math.log(counts.total)
 
     def evaluate(parents: Parents) -> tuple[float, float]:
         criterion = sum(score.local(k, tuple(causes)) for k, causes in enumerate(parents))
@@ -99,7 +99,7 @@ def cost_on_counts(
             (levels[k] - 1) * math.prod(levels[a] for a in causes)
             for k, causes in enumerate(parents)
         )
-        return criterion + price * sum(free), criterion
+        return criterion + half_log * sum(free), criterion
 
     cost = _strong_cost(graph, search, knowledge, evaluate, max_pairs)
     return None if cost is None else replace(cost, counted=counts.total)
@@ -158,7 +158,7 @@ class _Evaluated:
     found: SearchResult
     law: Array
     likelihood: float
-    price: float
+    cost: float
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class Confirmed:
 
 
 @dataclass(frozen=True)
-class _Rival:
+class _Alternative:
     """The best graph without one of the pairs."""
 
     loss: float
@@ -223,10 +223,10 @@ def confirm_edges(
 
     def evaluate(result: SearchResult) -> _Evaluated:
         law, value = observed.law_under(result.graph)
-        price = network_complexity(
+        cost = network_complexity(
             law * n_rows, result.dag.parents, observed.space, orders, half_log, observed.possible
         )
-        return _Evaluated(result, law, value, price)
+        return _Evaluated(result, law, value, cost)
 
     given = knowledge or Knowledge()
     names = found.graph.names
@@ -235,31 +235,31 @@ def confirm_edges(
     tests: list[EdgeTest] = []
     tested: set[tuple[int, int]] = set()
     current: _Evaluated | None = None
-    rivals = _rivals(found, search, given, apart, required, score, certain_loss)
+    alternatives = _alternatives(found, search, given, apart, required, score, certain_loss)
     while len(tests) < max_tests:
-        left = [rival for rival in rivals if rival.pair not in tested]
+        left = [alternative for alternative in alternatives if alternative.pair not in tested]
         if not left:
             break
-        rival = min(left, key=lambda one: one.loss)
+        alternative = min(left, key=lambda one: one.loss)
         current = current or evaluate(found)
-        other = evaluate(rival.found)
+        other = evaluate(alternative.found)
         lost = current.likelihood - other.likelihood
-        saved = current.price - other.price
+        saved = current.cost - other.cost
         kept = supports_edge(lost, saved)
-        a, b = rival.pair
-        tests.append(EdgeTest((names[a], names[b]), rival.loss, lost, saved, kept))
-        tested.add(rival.pair)
+        a, b = alternative.pair
+        tests.append(EdgeTest((names[a], names[b]), alternative.loss, lost, saved, kept))
+        tested.add(alternative.pair)
         if not kept:
-            apart.append(rival.pair)
-            current, found = other, rival.found
-            rivals = _rivals(found, search, given, apart, required, score, certain_loss)
+            apart.append(alternative.pair)
+            current, found = other, alternative.found
+            alternatives = _alternatives(found, search, given, apart, required, score, certain_loss)
     graph = found.graph
     if apart and knowledge is None:
         graph = graph.to_dag().to_cpdag()
     return Confirmed(graph, tuple(tests), None if current is None else current.law)
 
 
-def _rivals(
+def _alternatives(
     found: SearchResult,
     search: NearbySearch,
     given: Knowledge,
@@ -267,7 +267,7 @@ def _rivals(
     required: NDArray[np.int8],
     score: LocalScore,
     certain_loss: float,
-) -> list[_Rival]:
+) -> list[_Alternative]:
     """Return the best graphs without one of the edges, of those with a small loss of score."""
     adjacency = found.graph.adjacency
     weak = _weak_edges(found, score, CONFIG.edge_tests.no_search_needed * certain_loss)
@@ -280,7 +280,7 @@ def _rivals(
         start[[a, b], [b, a]] = 0
         other = search(_keep_apart(given, [*apart, (a, b)]), start)
         if found.score - other.score < certain_loss:
-            out.append(_Rival(found.score - other.score, (a, b), other))
+            out.append(_Alternative(found.score - other.score, (a, b), other))
     return out
 
 

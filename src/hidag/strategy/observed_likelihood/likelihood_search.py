@@ -142,37 +142,37 @@ def _replaced(parents: Parents, k: int, causes: set[int]) -> Parents:
     return (*parents[:k], tuple(sorted(causes)), *parents[k + 1 :])
 
 
-# --- What single changes of a graph would do to the observed data's likelihood, before any
+# Approximate changes of the observed data's likelihood by single edges
 
 
 @dataclass(frozen=True)
 class MoveEstimates:
-    """About what log-likelihood changes by."""
+    """Approximate change in log-likelihood by single-edge changes."""
 
-    # Of joining two latents that are not joined, the smaller number first.
+    # Gain from an edge between two latents that are not adjacent, the smaller number first.
     gains: dict[Pair, float]
-    losses: dict[Pair, float]  # Of taking an edge out.
-    parents: Parents  # The graph that both are about.
-    expected: Array  # Rows of each state, were latents seen, shape (2,).
+    losses: dict[Pair, float]  # Loss from removing an edge.
+    parents: Parents  # The graph that is changed.
+    expected: Array  # Expected counts of the joint states, shape (2, ..., 2).
 
     def loss(self, parents: Parents, cause: int, effect: int) -> float:
-        """Return about what it costs to take an edge out of a graph with the same laws.
+        """Return the approximate loss from removing an edge of a graph with the same law.
 
-        Where the edge stands as in ``parents`` that was estimated. Elsewhere it is what seen
-        latents would lose, times the share of such losses that the observed data show.
+        If the effect has the parents of the graph that was estimated, it is known. Otherwise it is
+        the loss if the latents were observed, times the share that observed data show of it.
         """
         if parents[effect] == self.parents[effect]:
             return self.losses[cause, effect]
-        return self._seen(parents, cause, effect) * self._share
+        return self._loss_if_observed(parents, cause, effect) * self._share
 
     @cached_property
     def _share(self) -> float:
-        """The share of what seen latents would lose that the observed data do, on average."""
-        seen = sum(self._seen(self.parents, *edge) for edge in self.losses)
-        return sum(self.losses.values()) / seen if seen > 0 else 0.0
+        """The mean ratio of losses to those if the latents were observed."""
+        observed = sum(self._loss_if_observed(self.parents, *edge) for edge in self.losses)
+        return sum(self.losses.values()) / observed if observed > 0 else 0.0
 
-    def _seen(self, parents: Parents, cause: int, effect: int) -> float:
-        """Return what the likelihood of seen latents would lose without an edge."""
+    def _loss_if_observed(self, parents: Parents, cause: int, effect: int) -> float:
+        """Return the loss from removing an edge if the latents were observed."""
         others = tuple(a for a in parents[effect] if a != cause)
         keep = {cause, effect, *others}
         away = tuple(a for a in range(self.expected.ndim) if a not in keep)
@@ -232,9 +232,9 @@ class _Tables:
     # P(latent = 1) in each configuration of its parents: latent by latent, the last parent changing
     # fastest, shape (F,).
     probabilities: Array
-    first: list[int]  # Where each latent's begin.
+    first: list[int]  # Offset of each latent's probabilities.
     scores: Array  # Derivative of the law's logarithm in each of them, by state, shape (S, F).
-    residuals: Array  # What each latent is above its conditional mean, by state, shape (S, K).
+    residuals: Array  # Latent minus its conditional mean, by state, shape (S, K).
     # Whether prerequisites leave the configuration possible, and both of the latent's levels, shape
     # (F,).
     occurs: NDArray[np.bool_]
@@ -372,7 +372,7 @@ class LikelihoodSearch:
     _known: dict[Class, FittedGraph] = field(default_factory=dict)
 
     @property
-    def price(self) -> float:
+    def cost(self) -> float:
         """Complexity per parameter of the law."""
         return 0.5 * float(np.log(max(self.observed.data.n_counted, 2.0)))
 
@@ -381,7 +381,7 @@ class LikelihoodSearch:
         which = markov_class(parents)
         if which not in self._known:
             law, value = self.observed.law_over(parents, begin)
-            criterion = value - self.price * self._n_parameters(parents)
+            criterion = value - self.cost * self._n_parameters(parents)
             self._known[which] = FittedGraph(parents, law, value, criterion)
         return self._known[which]
 
@@ -428,13 +428,13 @@ class LikelihoodSearch:
                 for edge in edges_of(member)
             ]
             for (a, b), gain in estimates.gains.items():
-                if gain > self.price - CONFIG.likelihood_search.within_reach:
+                if gain > self.cost - CONFIG.likelihood_search.within_reach:
                     both = (self.changes.joined(member, *edge) for edge in ((a, b), (b, a)))
                     changed += [(one, gain) for one in both]
             for parents, gain in changed:
                 if parents is not None:
                     more = self._n_parameters(parents) - now
-                    moves.append((gain - self.price * more, parents))
+                    moves.append((gain - self.cost * more, parents))
         moves.sort(key=lambda move: -move[0])
         return (
             parents for value, parents in moves if value > -CONFIG.likelihood_search.within_reach
