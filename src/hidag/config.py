@@ -723,6 +723,30 @@ class EdgeTestsConfig:
 
 
 @dataclass(frozen=True)
+class EdgeProbabilitiesConfig:
+    """Posterior probabilities of edges (benchmarks/calibration.py)."""
+
+    # Complexity of a parameter of the law: half log(1 + this times r N).
+    price_rows: float = 0.02
+    # Classes of graphs whose likelihood is computed, by ``uncertainty``, and in each round.
+    quick_graphs: int = 192
+    full_graphs: int = 1024
+    graphs_per_round: int = 48
+    chain_steps: int = 20_000
+    heat: float = 1.5
+    thinning: int = 5
+    noise: float = 0.2
+    prior_precision: float = 0.1
+    max_parents: int = 6
+    max_members: int = 500
+    max_law_steps: int = 60
+    law_tolerance: float = 0.01
+    batch_cells: int = 1 << 18
+    information_rows: int = 1000
+    ridge: float = 1e-3
+
+
+@dataclass(frozen=True)
 class DerivativesConfig:
     """Derivatives of a fit (``hidag.information``; benchmarks/standard_errors.py)."""
 
@@ -778,6 +802,7 @@ class Config:
     q_row_search: QRowSearchConfig = QRowSearchConfig()
     likelihood_search: LikelihoodSearchConfig = LikelihoodSearchConfig()
     edge_tests: EdgeTestsConfig = EdgeTestsConfig()
+    edge_probabilities: EdgeProbabilitiesConfig = EdgeProbabilitiesConfig()
     derivatives: DerivativesConfig = DerivativesConfig()
 
 
