@@ -727,7 +727,7 @@ class EdgeProbabilitiesConfig:
     """Posterior probabilities of edges (benchmarks/calibration.py)."""
 
     # Complexity of a parameter of the law: half log(1 + this times r N).
-    price_rows: float = 0.02
+    price_rows: float = 0.5
     # Classes of graphs whose likelihood is computed, by ``uncertainty``, and in each round.
     quick_graphs: int = 192
     full_graphs: int = 1024
@@ -741,8 +741,9 @@ class EdgeProbabilitiesConfig:
     max_members: int = 500
     max_law_steps: int = 60
     law_tolerance: float = 0.01
-    batch_cells: int = 1 << 18
-    information_rows: int = 1000
+    density_cells: int = 1 << 23
+    sample_rows: int = 1000
+    item_precision: float = 1.0
     ridge: float = 1e-3
 
 

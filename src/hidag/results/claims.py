@@ -69,11 +69,10 @@ def claims_of(
         Adjacency of edges that prior knowledge requires; they are arrows.
     """
     a, names = graph.adjacency, graph.names
-    known = bool(np.isfinite(probabilities).all())
-    arrows = probabilities >= level if known else (a == 1) & (a.T == 0)
+    arrows = np.where(np.isnan(probabilities), (a == 1) & (a.T == 0), probabilities >= level)
     if required is not None:
         arrows = arrows | (required == 1)
-    if known and find_cycle(np.asarray(arrows, dtype=np.int8)) is not None:
+    if find_cycle(np.asarray(arrows, dtype=np.int8)) is not None:
         # Low levels allow arrows that no graph has together.
         arrows = arrows & (probabilities > 1.0 - 1.0 / len(names))
     out = []

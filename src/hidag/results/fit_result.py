@@ -28,6 +28,7 @@ from hidag.network_em.posterior import (
     upper_level_probabilities,
 )
 from hidag.parallel import one_blas_thread
+from hidag.results.claims import Claim, claim_level_of, claims_of
 from hidag.strategy.observed_likelihood.edge_tests import EdgeTest, KnowledgeCost
 from hidag.strategy.problem import StartRecord
 from hidag.structure.graphs import CPDAG

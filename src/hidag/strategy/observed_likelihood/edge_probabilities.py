@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -26,7 +25,7 @@ from numpy.typing import NDArray
 from hidag.config import CONFIG
 from hidag.em.e_step import StateScores
 from hidag.kernels.dag_sums import project_laws, sample_dags, sum_over_dags
-from hidag.latent.laws import n_free_in_table, possible_cells
+from hidag.latent.laws import Parents, n_free_in_table, possible_cells
 from hidag.measurement.families.base import family_named
 from hidag.strategy.observed_likelihood.likelihood_search import ObservedFit
 from hidag.structure.knowledge import ADJACENT, FORBIDDEN
@@ -37,62 +36,163 @@ Masks = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class GraphLikelihoods:
-    """Log-likelihood of the observed data over graphs, with laws fitted and items adjusted."""
+class _ItemSlopes:
+    """Derivatives of log densities about the items' nonzero coefficients in each state, (S, P)."""
 
-    observed: ObservedFit
-    rows: Array  # (P, D + M + 1): distinct rows of the table
-    weights: Array  # (P,): their weights
+    by_column: Array  # these multiply columns of the data
+    partition: Array  # these, of the log partition, multiply indicators of observed cells
+    column: NDArray[np.intp]  # (P,)
+    item: NDArray[np.intp]  # (P,)
 
     @classmethod
-    def of(cls, observed: ObservedFit) -> GraphLikelihoods:
-        """Return the likelihoods for a fit; equal rows of categorical items are counted."""
-        rows, weights = observed.data.extended, observed.data.row_weights
+    def of(cls, observed: ObservedFit, features: Array) -> _ItemSlopes:
+        """Return the derivatives of a fit's items."""
+        data, items = observed.data, observed.parameters
+        eta = items.intercept[:, None] + items.loadings @ features.T
+        design = np.hstack([np.ones((len(features), 1)), features])
+        by_column, partition, column, item = [], [], [], []
+        for j, name in enumerate(items.families):
+            family = family_named(name)
+            found = family.slopes(eta[j], items.auxiliary(family, np.full(len(features), j)))
+            own = np.flatnonzero(np.append(True, items.loadings[j] != 0))
+            for d, slope in enumerate(np.reshape(found[0], (family.n_columns, -1))):
+                by_column.append(slope[:, None] * design[:, own])
+                # The partition counts once for an item with several columns.
+                partition.append(found[1][:, None] * design[:, own] * (d == 0))
+                column += [int(data.columns.starts[j]) + d] * len(own)
+                item += [j] * len(own)
+        places = np.array(column, dtype=np.intp), np.array(item, dtype=np.intp)
+        return cls(np.hstack(by_column), np.hstack(partition), *places)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Distinct rows with their densities in each state relative to those under a law."""
+
+    values: Array  # (N, D): columns of the data
+    seen: Array  # (N, J): indicators of observed cells; (N, 1) if all are
+    weights: Array  # (N,)
+    densities: Array  # (N, S)
+
+    @classmethod
+    def of(cls, observed: ObservedFit, features: Array, center: Array) -> _Rows:
+        """Return the rows of a fit, or a sample of as many as fit into memory."""
+        largest = CONFIG.edge_probabilities.density_cells // len(center)
+        data, items = observed.data.first_rows(largest), observed.parameters
+        rows, weights = data.extended, data.row_weights
         if (rows == np.round(rows)).all():
             rows, place = np.unique(rows, axis=0, return_inverse=True)
             weights = np.bincount(place.ravel(), weights)
-        return cls(observed, rows, weights)
-
-    @cached_property
-    def _densities(self) -> Array:
-        """Densities of rows given states, each row divided by its largest, (P, S)."""
-        observed = self.observed
-        tables = observed.parameters.tables(observed.parameters.terms.features(self._states))
-        scores = StateScores.of(tables, observed.space.uniform(), observed.data.incomplete)
-        joint = self.rows @ scores.weights
+        scores = StateScores.of(items.tables(features), observed.space.uniform(), data.incomplete)
+        joint = rows @ scores.weights
         joint -= joint.max(axis=1, keepdims=True)
-        return np.exp(joint, out=joint)
+        np.exp(joint, out=joint)
+        joint /= np.maximum(joint @ center, np.finfo(float).tiny)[:, None]
+        seen = np.ones((len(rows), data.n_items if len(data.incomplete) else 1))
+        seen[:, data.incomplete] = rows[:, data.columns.n_columns : -1]
+        return cls(rows[:, : data.columns.n_columns], seen, weights, joint)
 
-    @cached_property
-    def _states(self) -> NDArray[np.int64]:
-        return self.observed.space.states()
+    def every(self, step: int) -> _Rows:
+        """Return each row at a multiple of the step, with the weight of all rows."""
+        weights = self.weights[::step] * (self.weights.sum() / self.weights[::step].sum())
+        return _Rows(self.values[::step], self.seen[::step], weights, self.densities[::step])
+
+    def _sums(self, slopes: _ItemSlopes, posterior: Array) -> Array:
+        """Return the items' scores summed over rows, by state, given row weights by state."""
+        item = slopes.item if self.seen.shape[1] > 1 else np.zeros_like(slopes.item)
+        out = (self.values.T @ posterior)[slopes.column] * slopes.by_column.T
+        out -= (self.seen.T @ posterior)[item] * slopes.partition.T
+        return np.asarray(out)
+
+    def scores(self, slopes: _ItemSlopes, law: Array) -> Array:
+        """Return the items' scores under a law, (P,)."""
+        posterior = self.densities * law
+        posterior *= (self.weights / posterior.sum(axis=1))[:, None]
+        return np.asarray(self._sums(slopes, posterior).sum(axis=1))
+
+    def derivatives(self, slopes: _ItemSlopes, center: Array) -> tuple[Array, Array, Array]:
+        """Return scores by state over its probability, their derivatives, and the information."""
+        item = slopes.item if self.seen.shape[1] > 1 else np.zeros_like(slopes.item)
+        single = self.densities.astype(np.float32)
+        moments = self.values[:, slopes.column] * (single @ _single(slopes.by_column, center))
+        moments -= self.seen[:, item] * (single @ _single(slopes.partition, center))
+        weighted = (moments.T * self.weights).astype(np.float32)
+        direct = self._sums(slopes, self.densities * self.weights[:, None])
+        cross = (weighted @ single).astype(np.float64)
+        return direct, cross, (weighted @ moments.astype(np.float32)).astype(np.float64)
+
+
+def _single(columns: Array, law: Array) -> NDArray[np.float32]:
+    return np.asarray(columns * law[:, None], dtype=np.float32)
+
+
+@dataclass(frozen=True)
+class GraphLikelihoods:
+    """Log-likelihood of the observed data over graphs, with laws fitted and items adjusted.
+
+    Sums over rows are made once, at the law ``center``: from there the log-likelihood is quadratic
+    in the probabilities of the states, and the derivative about the items' coefficients linear.
+    Laws of graphs that are not much less likely change a row's likelihood by a few percent.
+    """
+
+    observed: ObservedFit
+    center: Array  # (S,)
+    slope: Array  # (S,): derivative of the log-likelihood about the probabilities
+    curvature: NDArray[np.float32]  # (S, S): minus the second derivative
+    of_items: Array  # (P, P): information about the items' coefficients
+    slopes: _ItemSlopes
+    sample: _Rows  # some thousand rows, all if there are no more
+    # (P, S): scores of the coefficients and minus their derivatives about the probabilities of
+    # states, of all rows beyond those of the sample
+    beyond: tuple[Array, Array]
+    cross: Array  # (P, S): the second of these for all rows
+    n_rows: float
+
+    @classmethod
+    def of(cls, observed: ObservedFit, center: Array) -> GraphLikelihoods:
+        """Return the likelihoods around a law; equal rows of categorical items are counted."""
+        space, items = observed.space, observed.parameters
+        features = items.terms.features(space.states())
+        slopes = _ItemSlopes.of(observed, features)
+        rows = _Rows.of(observed, features, center)
+        step = -(-len(rows.weights) // CONFIG.edge_probabilities.sample_rows)
+        sample = rows.every(step)
+        direct, cross, information = rows.derivatives(slopes, center)
+        few = (direct, cross) if step == 1 else sample.derivatives(slopes, center)[:2]
+        single = rows.densities.astype(np.float32)
+        curvature = (single.T * rows.weights.astype(np.float32)) @ single
+        return cls(
+            observed,
+            center,
+            rows.weights @ rows.densities,
+            curvature,
+            information,
+            slopes,
+            sample,
+            (direct - few[0], cross - few[1]),
+            cross,
+            float(rows.weights.sum()),
+        )
 
     def cells(self, graph: Masks) -> NDArray[np.int64]:
         """Return the number of each state's cell in the table of each latent, (K, S)."""
-        levels = self.observed.space.levels
-        out = np.zeros(self._states.T.shape, dtype=np.int64)
+        levels, states = self.observed.space.levels, self.observed.space.states().T
+        out = np.zeros(states.shape, dtype=np.int64)
         for k, mask in enumerate(graph):
             for a in (*(a for a in range(len(levels)) if mask >> a & 1), k):
-                out[k] = out[k] * levels[a] + self._states[:, a]
+                out[k] = out[k] * levels[a] + states[a]
         return out
 
-    def of_graphs(self, graphs: Sequence[Masks], *, adjust: bool = True) -> Array:
-        """Return the log-likelihood of each graph, up to a constant."""
-        size = max(int(CONFIG.edge_probabilities.batch_cells // len(self.rows)), 1)
-        out = []
-        for first in range(0, len(graphs), size):
-            cells = np.array([self.cells(graph) for graph in graphs[first : first + size]])
-            laws, values = self._fit_laws(cells)
-            if adjust:
-                gains = [self._item_gain(*one) for one in zip(laws, cells, strict=True)]
-                values = values + np.array(gains)
-            out.append(values)
-        return np.concatenate(out)
+    def of_graphs(self, graphs: Sequence[Masks]) -> Array:
+        """Return the log-likelihood of each graph, relative to that of the center."""
+        cells = np.array([self.cells(graph) for graph in graphs])
+        laws, values = self._fit_laws(cells)
+        return values + np.array([self._item_gain(*one) for one in zip(laws, cells, strict=True)])
 
     def _fit_laws(self, cells: NDArray[np.int64]) -> tuple[Array, Array]:
         """Return the best laws (G, S) by over-relaxed EM with the items held, and their values."""
-        config, em, levels = CONFIG.edge_probabilities, CONFIG.em, np.array(self.observed.space.levels)
-        n_graphs, _, n_states = cells.shape
+        config, em = CONFIG.edge_probabilities, CONFIG.em
+        n_graphs, levels = len(cells), np.array(self.observed.space.levels)
 
         def project(counts: Array, chosen: NDArray[np.intp]) -> Array:
             laws = np.empty(counts.shape)
@@ -104,9 +204,10 @@ class GraphLikelihoods:
         best, plain, value = current.copy(), current.copy(), np.full(n_graphs, -np.inf)
         factor, relaxed = np.ones(n_graphs), np.zeros(n_graphs, dtype=bool)
         for _ in range(config.max_law_steps):
-            mass = np.maximum(self._densities @ current[active].T, np.finfo(float).tiny)
-            found = self.weights @ np.log(mass)
-            # An over-relaxed step that overshot is replaced by the plain one, which cannot.
+            away = current[active] - self.center
+            bent = (away.astype(np.float32) @ self.curvature).astype(np.float64)
+            found = away @ self.slope - 0.5 * (away * bent).sum(axis=1)
+            # An over-relaxed step that overshot is replaced by the plain one.
             over = relaxed[active] & (found < value[active])
             back = active[over]
             current[back], relaxed[back], factor[back] = plain[back], False, 1.0
@@ -116,8 +217,7 @@ class GraphLikelihoods:
             if not len(on) and not len(back):
                 break
             old = current[on]
-            counts = old * ((self.weights[:, None] / mass[:, going]).T @ self._densities)
-            plain[on] = step = project(counts, on)
+            plain[on] = step = project(old * np.maximum(self.slope - bent[going], 0.0), on)
             both = (step > em.negligible_probability) & (old > em.negligible_probability)
             ratio = np.where(both, step / np.where(both, old, 1.0), 1.0)
             current[on] = project(step * ratio ** (factor[on, None] - 1.0), on)
@@ -126,75 +226,25 @@ class GraphLikelihoods:
             active = np.sort(np.concatenate([back, on]))
         return best, value
 
-    @cached_property
-    def _derivatives(self) -> tuple[Array, Array, NDArray[np.intp], NDArray[np.intp], Array]:
-        """Derivatives of log densities by coefficient: by column and of the partition, (S, P).
-
-        Also the columns of the data and of the observed cells that multiply them, and these (P, J).
-        """
-        data, items = self.observed.data, self.observed.parameters
-        features = items.terms.features(self._states)
-        eta = items.intercept[:, None] + items.loadings @ features.T
-        design = np.hstack([np.ones((len(features), 1)), features])
-        by_column, partition, column, item = [], [], [], []
-        for j, name in enumerate(items.families):
-            family = family_named(name)
-            found = family.slopes(eta[j], items.auxiliary(family, np.full(len(features), j)))
-            slopes = np.reshape(found[0], (family.n_columns, -1))
-            own = np.flatnonzero(np.append(True, items.loadings[j] != 0))
-            for d, slope in enumerate(slopes):
-                # The partition counts once for an item with several columns.
-                by_column.append(slope[:, None] * design[:, own])
-                partition.append(found[1][:, None] * design[:, own] * (d == 0))
-                column += [data.columns.starts[j] + d] * len(own)
-                item += [j] * len(own)
-        seen = np.ones((len(self.rows), data.n_items))
-        seen[:, data.incomplete] = self.rows[:, data.columns.n_columns : -1]
-        places = np.array(column, dtype=np.intp), np.array(item, dtype=np.intp)
-        return np.hstack(by_column), np.hstack(partition), *places, seen
-
-    @cached_property
-    def _weighted(self) -> tuple[Array, Array]:
-        """Columns of the data and indicators of observed cells times the weights, (D, P), (J, P)."""
-        n_columns = self.observed.data.columns.n_columns
-        return (self.rows[:, :n_columns] * self.weights[:, None]).T.copy(), (
-            self._derivatives[-1] * self.weights[:, None]
-        ).T.copy()
-
-    @cached_property
-    def _information(self) -> tuple[Array, Array, Array]:
-        """Information about coefficients and the log probabilities of states, in blocks.
-
-        Sums over some thousand rows of products of scores, under the starting law.
-        """
-        by_column, partition, column, item, seen = self._derivatives
-        step = -(-len(self.rows) // CONFIG.edge_probabilities.information_rows)
-        weights = self.weights[::step] * (self.weights.sum() / self.weights[::step].sum())
-        posterior = self._densities[::step] * self.observed.law
-        posterior /= posterior.sum(axis=1, keepdims=True)
-        scores = self.rows[::step][:, column] * (posterior @ by_column)
-        scores -= seen[::step][:, item] * (posterior @ partition)
-        weighted = scores.T * weights
-        return weighted @ scores, weighted @ posterior, (posterior.T * weights) @ posterior
-
     def _item_gain(self, law: Array, cells: NDArray[np.int64]) -> float:
-        """Return the gain in log-likelihood of a Newton step of items and law together."""
-        ridge = CONFIG.edge_probabilities.ridge
-        by_column, partition, column, item, _ = self._derivatives
-        columns, observed = self._weighted
-        posterior = self._densities * law
-        posterior /= posterior.sum(axis=1, keepdims=True)
-        total = ((columns @ posterior)[column] * by_column.T).sum(axis=1)
-        total -= ((observed @ posterior)[item] * partition.T).sum(axis=1)
-        of_items, cross, of_states = self._information
-        changes = self._law_scores(law, cells)
-        between = cross @ changes
-        information = np.block([[of_items, between], [between.T, changes.T @ of_states @ changes]])
+        """Return the gain in log-likelihood of a Newton step of items and law together.
+
+        The law's part is measured by products of scores, as that of the items.
+        """
+        ridge, n_items = CONFIG.edge_probabilities.ridge, len(self.of_items)
+        changes = self._law_scores(law, cells) * self.center[:, None]
+        total = self.sample.scores(self.slopes, law)
+        total += self.beyond[0] @ law - self.beyond[1] @ (law - self.center)
+        information = np.empty((n_items + changes.shape[1],) * 2)
+        information[:n_items, :n_items] = self.of_items
+        information[:n_items, n_items:] = self.cross @ changes
+        information[n_items:, :n_items] = information[:n_items, n_items:].T
+        information[n_items:, n_items:] = changes.T @ self.curvature @ changes
         diagonal = np.arange(len(information))
         information[diagonal, diagonal] *= 1.0 + ridge
         information[diagonal, diagonal] += ridge
-        right = np.zeros(len(information))
-        right[: len(total)] = total
+        information[diagonal[:n_items], diagonal[:n_items]] += CONFIG.edge_probabilities.item_precision
+        right = np.append(total, np.zeros(changes.shape[1]))
         return float(0.5 * right @ np.linalg.solve(information, right))
 
     def _law_scores(self, law: Array, cells: NDArray[np.int64]) -> Array:
@@ -316,7 +366,8 @@ def members_of(graph: Masks, allowed: NDArray[np.bool_], limit: int) -> list[Mas
 
 def edge_probabilities(
     observed: ObservedFit,
-    start: Masks,
+    parents: Parents,
+    law: Array,
     *,
     ratio: float,
     n_graphs: int,
@@ -329,8 +380,10 @@ def edge_probabilities(
     ----------
     observed : ObservedFit
         Its law is not restricted by a graph.
-    start : tuple of int, length K
+    parents : tuple of tuple of int
         An allowed graph, the best one known.
+    law : ndarray, shape (S,)
+        The best law over it.
     ratio : float
         Information ratio.
     n_graphs : int
@@ -339,11 +392,12 @@ def edge_probabilities(
         Constraints of prior knowledge.
     """
     config = CONFIG.edge_probabilities
-    likelihoods, families = GraphLikelihoods.of(observed), _Families.of(observed, rules)
+    likelihoods, families = GraphLikelihoods.of(observed, law), _Families.of(observed, rules)
     n = observed.space.n_latents
     imset, rng = _Imset(n), np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1 << 21,)))
-    price = 0.5 * math.log1p(config.price_rows * ratio * observed.data.n_counted)
+    price = 0.5 * math.log1p(config.price_rows * ratio * likelihoods.n_rows)
     fixed = np.where(families.allowed, -price * families.n_parameters, -np.inf)
+    start = [sum(1 << a for a in causes) for causes in parents]
     graphs, values = np.array([start], dtype=np.int64), np.zeros(0)
     coefficients, constant = np.zeros(len(imset.sets)), 0.0
     while True:
