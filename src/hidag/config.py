@@ -729,9 +729,9 @@ class EdgeProbabilitiesConfig:
     # Complexity of a parameter of the law: half log(1 + this times r N).
     price_rows: float = 0.5
     # Classes of graphs whose likelihood is computed, by ``uncertainty``, and in each round.
-    quick_graphs: int = 192
-    full_graphs: int = 1024
-    graphs_per_round: int = 48
+    quick_graphs: int = 48
+    full_graphs: int = 384
+    graphs_per_round: int = 24
     chain_steps: int = 20_000
     heat: float = 1.5
     thinning: int = 5
@@ -745,6 +745,7 @@ class EdgeProbabilitiesConfig:
     sample_rows: int = 1000
     item_precision: float = 1.0
     ridge: float = 1e-3
+    max_states: int = 1 << 12
 
 
 @dataclass(frozen=True)
