@@ -71,9 +71,10 @@ def sample_dags(scores, parents, moves, limits, out):
         if possible and limits[t] < gain:
             old = parents[effect]
             parents[effect] = new
-            if turned and _makes_cycle(parents, effect, cause):
-                parents[effect] = old
-            elif not turned and not has and _makes_cycle(parents, cause, effect):
+            cycle = has == 0 and _makes_cycle(parents, cause, effect)
+            if turned:
+                cycle = _makes_cycle(parents, effect, cause)
+            if cycle:
                 parents[effect] = old
             elif turned:
                 parents[cause] = back

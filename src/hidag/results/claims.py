@@ -47,6 +47,12 @@ class Claim:
         return self.adjacency >= self.level
 
     @property
+    def shown(self) -> str:
+        """The probability of the arrow, or of the adjacency, as text; empty if unknown."""
+        value = self.arrow if self.directed else self.adjacency
+        return "" if np.isnan(value) else ">.99" if value > 0.99 else f"{value:.2f}".lstrip("0")
+
+    @property
     def mark(self) -> str:
         """The edge as text: 'A -> B', 'A - B', and 'A ... B' if it is weak."""
         return f"{self.one} {'->' if self.directed else '...' if self.weak else '-'} {self.other}"

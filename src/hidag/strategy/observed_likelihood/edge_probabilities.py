@@ -243,7 +243,9 @@ class GraphLikelihoods:
         diagonal = np.arange(len(information))
         information[diagonal, diagonal] *= 1.0 + ridge
         information[diagonal, diagonal] += ridge
-        information[diagonal[:n_items], diagonal[:n_items]] += CONFIG.edge_probabilities.item_precision
+        information[diagonal[:n_items], diagonal[:n_items]] += (
+            CONFIG.edge_probabilities.item_precision
+        )
         right = np.append(total, np.zeros(changes.shape[1]))
         return float(0.5 * right @ np.linalg.solve(information, right))
 
@@ -289,7 +291,9 @@ class _Families:
         constraints = np.zeros((n, n), dtype=np.uint8) if rules is None else rules
         for k in range(n):
             never = sum(1 << a for a in range(n) if a == k or constraints[a, k] & FORBIDDEN)
-            must = sum(1 << a for a in range(n) if constraints[a, k] & ADJACENT and not never >> a & 1)
+            must = sum(
+                1 << a for a in range(n) if constraints[a, k] & ADJACENT and not never >> a & 1
+            )
             for mask in range(1 << n):
                 many = mask.bit_count() > CONFIG.edge_probabilities.max_parents
                 if many or mask & never or must & ~mask:
@@ -394,7 +398,10 @@ def edge_probabilities(
     config = CONFIG.edge_probabilities
     likelihoods, families = GraphLikelihoods.of(observed, law), _Families.of(observed, rules)
     n = observed.space.n_latents
-    imset, rng = _Imset(n), np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1 << 21,)))
+    imset, rng = (
+        _Imset(n),
+        np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1 << 21,))),
+    )
     price = 0.5 * math.log1p(config.price_rows * ratio * likelihoods.n_rows)
     fixed = np.where(families.allowed, -price * families.n_parameters, -np.inf)
     start = [sum(1 << a for a in causes) for causes in parents]
@@ -447,9 +454,7 @@ def _ridge(x: Array, y: Array, noise: Array) -> tuple[float, Array]:
     return float(found[0]), found[1:]
 
 
-def _sum_up(
-    graphs: NDArray[np.int64], totals: Array, scores: Array, families: _Families
-) -> Array:
+def _sum_up(graphs: NDArray[np.int64], totals: Array, scores: Array, families: _Families) -> Array:
     """Return the probabilities from predicted scores of all graphs and exact ones of some."""
     n = graphs.shape[1]
     edges = np.empty((n, n))
