@@ -32,8 +32,9 @@ from hidag.plotting.selection import plot_selection, plot_trace
 __all__ = [
     "ItemResponse", "on_axes", "plot_claims", "plot_effect_maps", "plot_effects", "plot_graph",
     "plot_images", "plot_item_response", "plot_item_responses", "plot_law", "plot_loadings",
-    "plot_profile_shares", "plot_profiles", "plot_q", "plot_responses", "plot_selection", "plot_trace", "render_figure",
-    "render_png", "size_of_effects", "size_of_graph", "size_of_images", "size_of_item_responses",
-    "size_of_law", "size_of_loadings", "size_of_profile_shares", "size_of_profiles", "size_of_q",
-    "size_of_response", "size_of_responses", "support_of",
+    "plot_profile_shares", "plot_profiles", "plot_q", "plot_responses", "plot_selection",
+    "plot_trace", "render_figure", "render_png", "size_of_effects", "size_of_graph",
+    "size_of_images", "size_of_item_responses", "size_of_law", "size_of_loadings",
+    "size_of_profile_shares", "size_of_profiles", "size_of_q", "size_of_response",
+    "size_of_responses", "support_of",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hidag.config import CONFIG
 from hidag.formatting import join_names, plural, shorten
 from hidag.plotting.q_matrix import standardized_loadings
-from hidag.results.claims import WEAK_LEVEL, Claim
+from hidag.results.claims import WEAK_LEVEL, Claim, show_probability
 from hidag.structure.graphs import DAG
 from hidag.structure.knowledge import Knowledge, nonadjacent_pairs
 
@@ -87,9 +87,19 @@ def describe_empty_graph(result: FitResult) -> str:
         share = f"{n_excluded:,} of {n_pairs:,}" if n_excluded < n_pairs else "all"
         mark = ";" if n_excluded < n_pairs else ":"
         return f"The graph has no edge{mark} prior knowledge excludes {share} pairs."
+    return f"The graph has no edge{_meaning_of_none(result)}."
+
+
+def _meaning_of_none(result: FitResult) -> str:
+    """Return what follows from a graph without edges, as a clause."""
+    pairs = np.triu(result.edge_probabilities + result.edge_probabilities.T, 1)
+    if np.isfinite(pairs).all() and pairs.max() >= WEAK_LEVEL / 2:
+        a, b = np.unravel_index(pairs.argmax(), pairs.shape)
+        pair = _pairs([(result.latent_names[a], result.latent_names[b])])
+        return f"; the most probable pair is {pair} ({show_probability(pairs[a, b])})"
     if _is_uninformative(result):
-        return f"The graph has no edge, but {_UNINFORMATIVE}."
-    return "The graph has no edge: the latents appear to be independent."
+        return f", but {_UNINFORMATIVE}"
+    return ": the latents appear to be independent"
 
 
 def _is_uninformative(result: FitResult) -> bool:
@@ -109,7 +119,8 @@ def _describe_edges(claims: Sequence[Claim], known: KnownEdges, result: FitResul
     if not claims:
         if len(known.excluded) == n_pairs:
             return ["No two latents are connected: prior knowledge excludes all pairs."]
-        return [_describe_none(result, bool(excluded)), *excluded]
+        meaning = "" if excluded else _meaning_of_none(result)
+        return [f"No two latents are connected{meaning}.", *excluded]
     estimated = [claim for claim in claims if (claim.one, claim.other) not in known.required]
     out = []
     if any(math.isnan(claim.adjacency) for claim in estimated):
@@ -133,20 +144,6 @@ def _describe_edges(claims: Sequence[Claim], known: KnownEdges, result: FitResul
         if not estimated and n_latents > 2:
             out.append("No other pair of latents is connected.")
     return out + excluded
-
-
-def _describe_none(result: FitResult, excluded: bool) -> str:
-    """Return a sentence on a graph without edges."""
-    pairs = np.triu(result.edge_probabilities + result.edge_probabilities.T, 1)
-    if np.isfinite(pairs).all() and pairs.max() >= WEAK_LEVEL / 2:
-        a, b = np.unravel_index(pairs.argmax(), pairs.shape)
-        pair = _pairs([(result.latent_names[a], result.latent_names[b])])
-        highest = f"the most probable one, {pair}, has a probability of {pairs[a, b]:.2f}"
-        return f"No two latents are connected with any certainty; {highest}."
-    meaning = "" if excluded else ": they appear to be independent"
-    if _is_uninformative(result):
-        meaning = f", but {_UNINFORMATIVE}"
-    return f"No two latents are connected{meaning}."
 
 
 def _describe_claims(claims: Sequence[Claim], known: KnownEdges) -> list[str]:

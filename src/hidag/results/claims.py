@@ -49,13 +49,19 @@ class Claim:
     @property
     def shown(self) -> str:
         """The probability of the arrow, or of the adjacency, as text; empty if unknown."""
-        value = self.arrow if self.directed else self.adjacency
-        return "" if np.isnan(value) else ">.99" if value > 0.99 else f"{value:.2f}".lstrip("0")
+        return show_probability(self.arrow if self.directed else self.adjacency)
 
     @property
     def mark(self) -> str:
         """The edge as text: 'A -> B', 'A - B', and 'A ... B' if it is weak."""
         return f"{self.one} {'->' if self.directed else '...' if self.weak else '-'} {self.other}"
+
+
+def show_probability(value: float) -> str:
+    """Return a probability with two digits, none of them 1.00 or 0.00; empty if unknown."""
+    if np.isnan(value):
+        return ""
+    return ">.99" if value > 0.99 else "<.01" if value < 0.01 else f"{value:.2f}".lstrip("0")
 
 
 def claims_of(
