@@ -744,6 +744,7 @@ class EdgeProbabilitiesConfig:
     density_cells: int = 1 << 23
     sample_rows: int = 1000
     item_precision: float = 1.0
+    rows_per_coefficient: float = 4.0
     ridge: float = 1e-3
     max_states: int = 1 << 12
 

@@ -33,6 +33,8 @@ from hidag.structure.knowledge import ADJACENT, FORBIDDEN
 Array = NDArray[np.float64]
 #: Parent sets as bit masks, one for each latent.
 Masks = tuple[int, ...]
+#: Spawn key of the random numbers in the tree of seeds, far from those of the starts.
+_SEED_KEY = 1 << 21
 
 
 @dataclass(frozen=True)
@@ -398,24 +400,25 @@ def edge_probabilities(
     config = CONFIG.edge_probabilities
     likelihoods, families = GraphLikelihoods.of(observed, law), _Families.of(observed, rules)
     n = observed.space.n_latents
-    imset, rng = (
-        _Imset(n),
-        np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1 << 21,))),
-    )
-    price = 0.5 * math.log1p(config.price_rows * ratio * likelihoods.n_rows)
+    imset, sequence = _Imset(n), np.random.SeedSequence(seed, spawn_key=(_SEED_KEY,))
+    rng, n_rows = np.random.default_rng(sequence), ratio * likelihoods.n_rows
+    n_coefficients = len(likelihoods.of_items)
+    evidence = n_rows / (n_rows + config.rows_per_coefficient * n_coefficients)
+    price = 0.5 * math.log1p(config.price_rows * n_rows * evidence**2)
     fixed = np.where(families.allowed, -price * families.n_parameters, -np.inf)
     start = [sum(1 << a for a in causes) for causes in parents]
     graphs, values = np.array([start], dtype=np.int64), np.zeros(0)
-    coefficients, constant = np.zeros(len(imset.sets)), 0.0
+    expected = evidence * ratio * families.counted
     while True:
         new = graphs[len(values) :]
-        values = np.append(values, likelihoods.of_graphs([tuple(g) for g in new.tolist()]))
+        found = likelihoods.of_graphs([tuple(g) for g in new.tolist()])
+        values = np.append(values, evidence * found)
         x = imset.of_graphs(graphs).astype(np.float64)
-        offset = ratio * families.of_graphs(families.counted, graphs)
+        offset = families.of_graphs(expected, graphs)
         totals = values + families.of_graphs(fixed, graphs)
         noise = config.noise * (1.0 + totals.max() - totals)
         constant, coefficients = _ridge(x, values - offset, noise)
-        scores = fixed + ratio * families.counted + imset.local(coefficients)
+        scores = fixed + expected + imset.local(coefficients)
         if len(graphs) >= n_graphs:
             break
         pool = _draw_classes(scores, graphs[totals.argmax()], imset, rng)
