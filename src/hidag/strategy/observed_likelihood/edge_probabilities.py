@@ -6,6 +6,8 @@ law is fitted by EM with the items held; the gain from adjusting the items is th
 step from there: dependence that only reflects errors of the items' coefficients is no evidence.
 All directed acyclic graphs are equally likely beforehand.
 
+Evidence is discounted for the coefficients and the Q-matrix that were estimated from the same rows.
+
 The likelihood of the most probable classes is computed. For the other graphs it is predicted by a
 sum of terms for adjacent pairs and for triples in which one latent has the other two as parents
 (the characteristic imset, which members of a class share), fitted to the computed ones. The sum
@@ -402,8 +404,8 @@ def edge_probabilities(
     n = observed.space.n_latents
     imset, sequence = _Imset(n), np.random.SeedSequence(seed, spawn_key=(_SEED_KEY,))
     rng, n_rows = np.random.default_rng(sequence), ratio * likelihoods.n_rows
-    n_coefficients = len(likelihoods.of_items)
-    evidence = n_rows / (n_rows + config.rows_per_coefficient * n_coefficients)
+    of_pair = 2.0 * len(likelihoods.of_items) / n
+    evidence = n_rows / (n_rows + config.rows_per_coefficient * of_pair)
     price = 0.5 * math.log1p(config.price_rows * n_rows * evidence**2)
     fixed = np.where(families.allowed, -price * families.n_parameters, -np.inf)
     start = [sum(1 << a for a in causes) for causes in parents]
