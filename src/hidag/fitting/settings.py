@@ -298,8 +298,10 @@ def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, An
         q_names = q_spec.latent_names if q_spec.named else None
         entries = Responses.of(families.families).of_items(q_spec.entries)
     names = latent_names_of(settings["latent_names"], n_latents, q_names, table.names)
-    own = ("resample", "effective_size", "equivalent_sample_size", "search", "knowledge", "law")
-    own += ("uncertainty",)
+    own = (
+        "resample", "effective_size", "equivalent_sample_size", "search", "knowledge", "law",
+        "uncertainty",
+    )  # fmt: skip
     graph = GraphSettings(
         score=settings["graph_score"],
         seed=root_seed(settings["random_state"]),

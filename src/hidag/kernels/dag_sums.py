@@ -52,7 +52,7 @@ def _makes_cycle(parents, cause, effect):
 
 @njit(cache=True, nogil=True)
 def sample_dags(scores, parents, moves, limits, out):
-    """Write graphs (n, K) of a Markov chain at equal distances, beginning at ``parents``.
+    """Write graphs (n, K) of a Markov chain at equal distances, from ``parents`` on.
 
     ``moves`` (m, 3) propose a cause, an effect, and whether their edge is reversed instead of added
     or deleted; a move is accepted if its gain exceeds its limit (m,).

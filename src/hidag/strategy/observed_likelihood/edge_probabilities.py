@@ -81,12 +81,13 @@ class _Rows:
     @classmethod
     def of(cls, observed: ObservedFit, features: Array, center: Array) -> _Rows:
         """Return the rows of a fit, or a sample of as many as fit into memory."""
-        largest = CONFIG.edge_probabilities.density_cells // len(center)
-        data, items = observed.data.first_rows(largest), observed.parameters
+        data, items = observed.data, observed.parameters
         rows, weights = data.extended, data.row_weights
         if (rows == np.round(rows)).all():
             rows, place = np.unique(rows, axis=0, return_inverse=True)
-            weights = np.bincount(place.ravel(), weights)
+            weights = np.bincount(place.ravel(), weights).astype(np.float64)
+        step = -(-len(rows) * len(center) // CONFIG.edge_probabilities.density_cells)
+        rows, weights = rows[::step], weights[::step]
         scores = StateScores.of(items.tables(features), observed.space.uniform(), data.incomplete)
         joint = rows @ scores.weights
         joint -= joint.max(axis=1, keepdims=True)
@@ -191,7 +192,8 @@ class GraphLikelihoods:
         """Return the log-likelihood of each graph, relative to that of the center."""
         cells = np.array([self.cells(graph) for graph in graphs])
         laws, values = self._fit_laws(cells)
-        return values + np.array([self._item_gain(*one) for one in zip(laws, cells, strict=True)])
+        gains = [self._item_gain(*one) for one in zip(laws, cells, strict=True)]
+        return np.asarray(values + np.array(gains))
 
     def _fit_laws(self, cells: NDArray[np.int64]) -> tuple[Array, Array]:
         """Return the best laws (G, S) by over-relaxed EM with the items held, and their values."""
@@ -257,8 +259,8 @@ class GraphLikelihoods:
         """Return derivatives of the log law about the log odds in its tables, (S, F)."""
         out = []
         for own, m in zip(cells, self.observed.space.levels, strict=True):
-            table = np.bincount(own, law)
-            table = np.append(table, np.zeros(-len(table) % m)).reshape(-1, m)
+            counts = np.bincount(own, law, own.max() + 1 + (-own.max() - 1) % m)
+            table = np.asarray(counts, dtype=np.float64).reshape(-1, m)
             given = table.sum(axis=1, keepdims=True)
             shares = table / np.where(given > 0, given, 1.0)
             number = np.arange(table.size)
@@ -456,7 +458,7 @@ def _ridge(x: Array, y: Array, noise: Array) -> tuple[float, Array]:
     precision = np.full(design.shape[1], CONFIG.edge_probabilities.prior_precision)
     precision[0] = 1e-8
     found = np.linalg.solve(design.T @ design + np.diag(precision), design.T @ (y / noise))
-    return float(found[0]), found[1:]
+    return float(found[0]), np.asarray(found[1:], dtype=np.float64)
 
 
 def _sum_up(graphs: NDArray[np.int64], totals: Array, scores: Array, families: _Families) -> Array:
