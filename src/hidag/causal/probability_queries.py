@@ -188,7 +188,7 @@ def edge_strengths(result: AnyFit, graph: CPDAG | None = None) -> dict[tuple[str
     """Return the absolute correlation of the levels of each pair of adjacent latents.
 
     The keys are pairs of names; ``result`` is a FitResult or a fitted DCRL, whose best graph is the
-    default.
+    default ``graph``.
     """
     fitted = as_result(result)
     law = condition_law(fitted.law)

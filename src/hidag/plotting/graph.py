@@ -59,14 +59,14 @@ _HEAD_LENGTH, _HEAD_HALF_WIDTH, _HEAD_GAP = 9.0, 3.6, 9.0
 
 
 def support_of(fit: FitResult | BootstrapResult) -> dict[tuple[str, str], float]:
-    """Return the probability that each pair of latents is adjacent, by a fit or its bootstrap."""
+    """Return the probability that each pair of latents is adjacent by a ``fit`` or its bootstrap."""
     p, names = fit.edge_probabilities, fit.latent_names
     pairs = itertools.combinations(range(len(names)), 2)
     return {(names[i], names[j]): float(p[i, j] + p[j, i]) for i, j in pairs}
 
 
 def plot_claims(result: FitResult, ax: Axes | None = None) -> Axes:
-    """Draw the edges that a fit states, with dashes by probability; else its best graph."""
+    """Draw the edges that ``result`` states, dashed by probability, and return the axes ``ax``."""
     claims = result.claims()
     known = claims and not any(np.isnan(claim.adjacency) for claim in claims)
     graph = claimed_graph(claims, result.latent_names)
