@@ -14,6 +14,7 @@ from hidag.exceptions import Advice, DataError, GraphError, Setting
 from hidag.plotting import figure as frame
 from hidag.plotting import style
 from hidag.plotting.layered_layout import Layout, Point, curve, lay_out
+from hidag.results import AnyFit, as_result
 from hidag.results.claims import claimed_graph
 from hidag.structure.graphs import CPDAG, DAG
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from hidag.inference.bootstrap_result import BootstrapResult
-    from hidag.results import FitResult
 
 Edge = tuple[int, int]
 Pairs = Mapping[Any, float]
@@ -58,19 +58,21 @@ _PAD_X, _PAD_Y, _MARGIN, _LEGEND_HEIGHT, _TITLE_HEIGHT = 9.0, 6.0, 10.0, 26.0, 2
 _HEAD_LENGTH, _HEAD_HALF_WIDTH, _HEAD_GAP = 9.0, 3.6, 9.0
 
 
-def support_of(fit: FitResult | BootstrapResult) -> dict[tuple[str, str], float]:
+def support_of(fit: AnyFit | BootstrapResult) -> dict[tuple[str, str], float]:
     """Return the probability that each pair of latents is adjacent by a ``fit`` or its bootstrap."""
-    p, names = fit.edge_probabilities, fit.latent_names
+    source: Any = fit if hasattr(fit, "edge_probabilities") else as_result(fit)
+    p, names = source.edge_probabilities, source.latent_names
     pairs = itertools.combinations(range(len(names)), 2)
     return {(names[i], names[j]): float(p[i, j] + p[j, i]) for i, j in pairs}
 
 
-def plot_claims(result: FitResult, ax: Axes | None = None) -> Axes:
+def plot_claims(result: AnyFit, ax: Axes | None = None) -> Axes:
     """Draw the edges that ``result`` states, dashed by probability, and return the axes ``ax``."""
-    claims = result.claims()
+    fitted = as_result(result)
+    claims = fitted.claims()
     known = claims and not any(np.isnan(claim.adjacency) for claim in claims)
-    graph = claimed_graph(claims, result.latent_names)
-    return plot_graph(graph, ax, support=support_of(result) if known else None)
+    graph = claimed_graph(claims, fitted.latent_names)
+    return plot_graph(graph, ax, support=support_of(fitted) if known else None)
 
 
 def graph_layout(graph: CPDAG | DAG, truth: CPDAG | DAG | None = None) -> Layout:
