@@ -142,7 +142,7 @@ def test_a_folder_brings_its_types_and_its_q(hidag, table, q_file, tmp_path):
 
     free = hidag("fit", study, "--no-q", "-k", 2)
     assert "Q-matrix from" not in free.stdout
-    assert "  Z1 - Z2\n" in free.stdout
+    assert "  Z1 - Z2  >.99\n" in free.stdout
 
     normal = hidag("fit", study, "--family", "gaussian")
     assert f"{study / 'types.csv'} ignored, as --family names a type for all items" in normal.stdout

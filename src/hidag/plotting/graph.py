@@ -59,7 +59,7 @@ _HEAD_LENGTH, _HEAD_HALF_WIDTH, _HEAD_GAP = 9.0, 3.6, 9.0
 
 
 def support_of(fit: AnyFit | BootstrapResult) -> dict[tuple[str, str], float]:
-    """Return the probability that each pair of latents is adjacent by a ``fit`` or its bootstrap."""
+    """Return the probability that each pair of latents is adjacent, by ``fit`` or a bootstrap."""
     source: Any = fit if hasattr(fit, "edge_probabilities") else as_result(fit)
     p, names = source.edge_probabilities, source.latent_names
     pairs = itertools.combinations(range(len(names)), 2)
