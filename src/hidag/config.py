@@ -752,13 +752,16 @@ class EdgeProbabilitiesConfig:
     prior_precision: float = 0.1
     max_parents: int = 6  # Larger families are too many to list for 12 latents.
     max_members: int = 500  # Larger classes have the predicted likelihood.
+    # Further graphs are neither computed nor summed if all of them have a smaller probability.
+    negligible_mass: float = 0.01
     # EM for the law over a graph ends with smaller gains, or after so many steps.
     law_tolerance: float = 0.01
     max_law_steps: int = 60
     # Numbers in the table of densities (rows times states), 64 MB; further rows are left out.
     density_cells: int = 1 << 23
-    # Rows of which scores are computed exactly, not from the expansion at the best law.
-    sample_rows: int = 1000
+    # Densities (rows times states) from which scores are computed exactly, not by the expansion at
+    # the best law: all rows of small tables.
+    sample_cells: int = 1 << 17
     # Prior precision of the items' coefficients, whose likelihood can be almost flat; and a
     # safeguard for those of the law without rows.
     item_precision: float = 1.0

@@ -129,13 +129,28 @@ def _sum_dags(within, total):
 
 
 @njit(cache=True, nogil=True)
+def _sums_within(scores):
+    """Return the log sums of each latent's weights over parents in sets, (K, 2^K)."""
+    out = scores.copy()
+    for k in range(len(out)):
+        for mask in range(out.shape[1]):
+            if mask >> k & 1:
+                out[k, mask] = -np.inf
+        _sum_subsets(out[k])
+    return out
+
+
+@njit(cache=True, nogil=True)
+def log_sum_of_dags(scores):
+    """Return the log of the sum of all graphs' weights."""
+    return _sum_dags(_sums_within(scores), np.empty(scores.shape[1]))
+
+
+@njit(cache=True, nogil=True)
 def sum_over_dags(scores, edges):
     """Return the log of the sum of all graphs' weights; write the shares with each edge (K, K)."""
     n, size = scores.shape
-    within, total = scores.copy(), np.empty(size)
-    for k in range(n):
-        within[k, np.arange(size) >> k & 1 == 1] = -np.inf
-        _sum_subsets(within[k])
+    within, total = _sums_within(scores), np.empty(size)
     whole = _sum_dags(within, total)
     for k in range(n):
         every = within[k].copy()
