@@ -292,7 +292,9 @@ def learn_graph(
         rules=rules,
         seed=chosen.seed,
     )
-    return learned
+    failed = not np.isfinite(learned.edge_probabilities[np.ix_(used, used)]).all()
+    note = "the likelihoods of graphs could not be computed" if failed else ""
+    return replace(learned, uncertainty_note=note)
 
 
 def _resampled_counts(
