@@ -759,13 +759,6 @@ class EdgeProbabilitiesConfig:
     max_law_steps: int = 60
     # Numbers in the table of densities (rows times states), 64 MB; further rows are left out.
     density_cells: int = 1 << 23
-    # Densities (rows times states) from which scores are computed exactly, not by the expansion at
-    # the best law: all rows of small tables.
-    sample_cells: int = 1 << 17
-    # Prior precision of the items' coefficients, whose likelihood can be almost flat; and a
-    # safeguard for those of the law without rows.
-    item_precision: float = 1.0
-    ridge: float = 1e-3
     max_states: int = 1 << 12  # The matrix of second derivatives has the square of this number.
 
 

@@ -4,18 +4,14 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 from hidag import DCRL, Knowledge, load, simulate
-from hidag.config import CONFIG, override
+from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
 from hidag.exceptions import SettingError
 from hidag.kernels.dag_sums import sum_over_dags
 from hidag.simulation import Truth, dag_from_parents, random_law
-from hidag.strategy.observed_likelihood.edge_probabilities import (
-    GraphLikelihoods,
-    edge_probabilities,
-)
+from hidag.strategy.observed_likelihood.edge_probabilities import edge_probabilities
 from hidag.strategy.observed_likelihood.likelihood_search import ObservedFit
 
 
@@ -134,48 +130,11 @@ def test_probabilities_are_those_of_brute_force_over_all_graphs(parents, n_rows)
         totals.append(value - price * size + np.log(len(group)))
     weights = np.exp(np.array(totals) - max(totals))
     expected = np.tensordot(weights / weights.sum(), np.array(edges), 1)
-    with override({"edge_probabilities.item_precision": 1e12}):
-        law = observed.law_over(truth.law.parents, observed.law)[0]
-        found = edge_probabilities(
-            observed, truth.law.parents, law, ratio=ratio, n_graphs=len(likelihoods)
-        )
-    np.testing.assert_allclose(found, expected, atol=0.02)
-
-
-def test_the_gain_from_adjusting_items_is_that_of_the_joint_maximum():
-    truth, values = draw([(), (0,)], 600, slope=2.5, n_items=4)
-    observed, states = observe(truth, values), truth.law.space.states()
-    n_items = values.shape[1]
-
-    def loss(point, independent):
-        loadings = truth.q_matrix * point[n_items : 2 * n_items, None]
-        p = 1.0 / (1.0 + np.exp(-(point[:n_items] + states @ loadings.T)))
-        densities = np.exp(values @ np.log(p).T + (1 - values) @ np.log(1 - p).T)
-        first, low, high = 1.0 / (1.0 + np.exp(-point[2 * n_items :]))
-        second = np.where(states[:, 0] == 1, low if independent else high, low)
-        law = np.where(states[:, 0] == 1, first, 1 - first)
-        law = law * np.where(states[:, 1] == 1, second, 1 - second)
-        return -np.log(densities @ law).sum()
-
-    begin = np.concatenate([truth.intercept, truth.loadings.sum(axis=1), np.zeros(3)])
-    full = minimize(loss, begin, (False,)).x
-    items = truth.items
-    loadings = truth.q_matrix * full[n_items : 2 * n_items, None]
-    fitted = type(items)(
-        items.families, full[:n_items], loadings, items.dispersion, items.terms, items.cutpoints
+    law = observed.law_over(truth.law.parents, observed.law)[0]
+    found = edge_probabilities(
+        observed, truth.law.parents, law, ratio=ratio, n_graphs=len(likelihoods)
     )
-    held = minimize(lambda end: loss(np.append(full[: 2 * n_items], end), True), full[-3:])
-    joint = minimize(loss, np.append(full[: 2 * n_items], held.x), (True,))
-    expected = held.fun - joint.fun
-    seen = ObservedFit(observed.data, fitted, observed.space, observed.law)
-    law = seen.law_over(((), (0,)), seen.law)[0]
-    with override({"edge_probabilities.item_precision": 0.0}):
-        likelihoods = GraphLikelihoods.of(seen, law)
-        cells = np.array([likelihoods.cells((0, 0))])
-        laws, _ = likelihoods._fit_laws(cells)
-        gain = likelihoods._item_gain(laws[0], cells[0])
-    assert expected > 0.5
-    assert gain == pytest.approx(expected, rel=0.35)
+    np.testing.assert_allclose(found, expected, atol=0.02)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from hidag.structure.graphs import CPDAG
 from hidag.structure.mixed_graphs import find_cycle
 
 if TYPE_CHECKING:
-    from hidag.results.fit_result import FitResult
+    pass
 
 Array = NDArray[np.float64]
 #: Default of the setting ``claim_level``, and the probability below which an edge is weak.
@@ -109,14 +109,3 @@ def claimed_graph(claims: tuple[Claim, ...], names: tuple[str, ...]) -> CPDAG:
 def claim_level_of(settings: Mapping[str, Any]) -> float:
     """Return the claim level of a fit; results of early versions have the default."""
     return float(settings.get("claim_level", CLAIM_LEVEL))
-
-
-def probability_rows(result: FitResult) -> list[dict[str, Any]]:
-    """Return the probabilities by pair of latents, the most probable adjacency first."""
-    p, names = result.edge_probabilities, result.latent_names
-    rows = [
-        {"one": names[i], "other": names[j], "adjacent": float(p[i, j] + p[j, i]),
-         "one_causes_other": float(p[i, j]), "other_causes_one": float(p[j, i])}
-        for i, j in combinations(range(len(names)), 2)
-    ]  # fmt: skip
-    return sorted(rows, key=lambda row: -row["adjacent"])

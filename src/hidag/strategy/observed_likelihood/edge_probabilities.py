@@ -1,12 +1,9 @@
 """Posterior probabilities of edges, from the observed-data likelihood of many graphs.
 
 The marginal likelihood of a graph is approximated by the largest log-likelihood of the observed
-data over its laws *and* the items' coefficients, minus a complexity per parameter of the law. The
-law is fitted by EM with the items held; the gain from adjusting the items is that of one Newton
-step from there: dependence that only reflects errors of the items' coefficients is no evidence.
+data over its laws, with the items held, minus a complexity per parameter of the law. The evidence
+is discounted for the items' coefficients and the Q-matrix, which were estimated from the same rows.
 All directed acyclic graphs are equally likely beforehand.
-
-Evidence is discounted for the coefficients and the Q-matrix that were estimated from the same rows.
 
 The likelihood of the most probable classes is computed. For the other graphs it is predicted by a
 sum of terms for adjacent pairs and for triples in which one latent has the other two as parents
@@ -33,7 +30,6 @@ from hidag.kernels.dag_sums import (
     sum_over_dags,
 )
 from hidag.latent.laws import Parents, n_free_in_table, possible_cells
-from hidag.measurement.families.base import family_named
 from hidag.strategy.observed_likelihood.likelihood_search import ObservedFit
 from hidag.structure.knowledge import ADJACENT, FORBIDDEN
 
@@ -45,144 +41,38 @@ _SEED_KEY = 1 << 21
 
 
 @dataclass(frozen=True)
-class _ItemSlopes:
-    """Derivatives of log densities about the items' nonzero coefficients in each state, (S, P)."""
-
-    by_column: Array  # these multiply columns of the data
-    partition: Array  # these, of the log partition, multiply indicators of observed cells
-    column: NDArray[np.intp]  # (P,)
-    item: NDArray[np.intp]  # (P,)
-
-    @classmethod
-    def of(cls, observed: ObservedFit, features: Array) -> _ItemSlopes:
-        """Return the derivatives of a fit's items."""
-        data, items = observed.data, observed.parameters
-        eta = items.intercept[:, None] + items.loadings @ features.T
-        design = np.hstack([np.ones((len(features), 1)), features])
-        by_column, partition, column, item = [], [], [], []
-        for j, name in enumerate(items.families):
-            family = family_named(name)
-            found = family.slopes(eta[j], items.auxiliary(family, np.full(len(features), j)))
-            own = np.flatnonzero(np.append(True, items.loadings[j] != 0))
-            for d, slope in enumerate(np.reshape(found[0], (family.n_columns, -1))):
-                by_column.append(slope[:, None] * design[:, own])
-                # The partition counts once for an item with several columns.
-                partition.append(found[1][:, None] * design[:, own] * (d == 0))
-                column += [int(data.columns.starts[j]) + d] * len(own)
-                item += [j] * len(own)
-        places = np.array(column, dtype=np.intp), np.array(item, dtype=np.intp)
-        return cls(np.hstack(by_column), np.hstack(partition), *places)
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Distinct rows with their densities in each state relative to those under a law."""
-
-    values: Array  # (N, D): columns of the data
-    seen: Array  # (N, J): indicators of observed cells; (N, 1) if all are
-    weights: Array  # (N,)
-    densities: Array  # (N, S)
-
-    @classmethod
-    def of(cls, observed: ObservedFit, features: Array, center: Array) -> _Rows:
-        """Return the rows of a fit, or a sample of as many as fit into memory."""
-        data, items = observed.data, observed.parameters
-        rows, weights = data.extended, data.row_weights
-        if (rows == np.round(rows)).all():
-            rows, place = np.unique(rows, axis=0, return_inverse=True)
-            weights = np.bincount(place.ravel(), weights).astype(np.float64)
-        step = -(-len(rows) * len(center) // CONFIG.edge_probabilities.density_cells)
-        rows, weights = rows[::step], weights[::step]
-        scores = StateScores.of(items.tables(features), observed.space.uniform(), data.incomplete)
-        joint = rows @ scores.weights
-        joint -= joint.max(axis=1, keepdims=True)
-        np.exp(joint, out=joint)
-        joint /= np.maximum(joint @ center, np.finfo(float).tiny)[:, None]
-        seen = np.ones((len(rows), data.n_items if len(data.incomplete) else 1))
-        seen[:, data.incomplete] = rows[:, data.columns.n_columns : -1]
-        return cls(rows[:, : data.columns.n_columns], seen, weights, joint)
-
-    def every(self, step: int) -> _Rows:
-        """Return each row at a multiple of the step, with the weight of all rows."""
-        weights = self.weights[::step] * (self.weights.sum() / self.weights[::step].sum())
-        return _Rows(self.values[::step], self.seen[::step], weights, self.densities[::step])
-
-    def _sums(self, slopes: _ItemSlopes, posterior: Array) -> Array:
-        """Return the items' scores summed over rows, by state, given row weights by state."""
-        item = slopes.item if self.seen.shape[1] > 1 else np.zeros_like(slopes.item)
-        out = (self.values.T @ posterior)[slopes.column] * slopes.by_column.T
-        out -= (self.seen.T @ posterior)[item] * slopes.partition.T
-        return np.asarray(out)
-
-    def scores(self, slopes: _ItemSlopes, law: Array) -> Array:
-        """Return the items' scores under a law, (P,)."""
-        posterior = self.densities * law
-        posterior *= (self.weights / posterior.sum(axis=1))[:, None]
-        return np.asarray(self._sums(slopes, posterior).sum(axis=1))
-
-    def derivatives(self, slopes: _ItemSlopes, center: Array) -> tuple[Array, Array, Array]:
-        """Return scores by state over its probability, their derivatives, and the information."""
-        item = slopes.item if self.seen.shape[1] > 1 else np.zeros_like(slopes.item)
-        single = self.densities.astype(np.float32)
-        moments = self.values[:, slopes.column] * (single @ _single(slopes.by_column, center))
-        moments -= self.seen[:, item] * (single @ _single(slopes.partition, center))
-        weighted = (moments.T * self.weights).astype(np.float32)
-        direct = self._sums(slopes, self.densities * self.weights[:, None])
-        cross = (weighted @ single).astype(np.float64)
-        return direct, cross, (weighted @ moments.astype(np.float32)).astype(np.float64)
-
-
-def _single(columns: Array, law: Array) -> NDArray[np.float32]:
-    return np.asarray(columns * law[:, None], dtype=np.float32)
-
-
-@dataclass(frozen=True)
 class GraphLikelihoods:
-    """Log-likelihood of the observed data over graphs, with laws fitted and items adjusted.
+    """Log-likelihood of the observed data over graphs, with the items held.
 
     Sums over rows are made once, at the law ``center``: from there the log-likelihood is quadratic
-    in the probabilities of the states, and the derivative about the items' coefficients linear.
-    Laws of graphs that are not much less likely change a row's likelihood by a few percent.
+    in the probabilities of the states, because laws of graphs that are not much less likely change
+    a row's likelihood by a few percent.
     """
 
     observed: ObservedFit
     center: Array  # (S,)
     slope: Array  # (S,): derivative of the log-likelihood about the probabilities
     curvature: NDArray[np.float32]  # (S, S): minus the second derivative
-    of_items: Array  # (P, P): information about the items' coefficients
-    slopes: _ItemSlopes
-    sample: _Rows  # some of the rows, or all
-    # (P, S): scores of the coefficients and minus their derivatives about the probabilities of
-    # states, of all rows beyond those of the sample
-    beyond: tuple[Array, Array]
-    cross: Array  # (P, S): the second of these for all rows
     n_rows: float
 
     @classmethod
     def of(cls, observed: ObservedFit, center: Array) -> GraphLikelihoods:
         """Return the likelihoods around a law; equal rows of categorical items are counted."""
-        space, items = observed.space, observed.parameters
-        features = items.terms.features(space.states())
-        slopes = _ItemSlopes.of(observed, features)
-        rows = _Rows.of(observed, features, center)
-        step = -(-rows.densities.size // CONFIG.edge_probabilities.sample_cells)
-        sample = rows.every(step)
-        direct, cross, information = rows.derivatives(slopes, center)
-        few = (direct, cross) if step == 1 else sample.derivatives(slopes, center)[:2]
-        single = rows.densities.astype(np.float32)
-        curvature = (single.T * rows.weights.astype(np.float32)) @ single
-        return cls(
-            observed,
-            center,
-            rows.weights @ rows.densities,
-            curvature,
-            information,
-            slopes,
-            sample,
-            (direct - few[0], cross - few[1]),
-            cross,
-            float(rows.weights.sum()),
-        )
+        data, items, space = observed.data, observed.parameters, observed.space
+        rows, weights = data.extended, data.row_weights
+        if (rows == np.round(rows)).all():
+            rows, place = np.unique(rows, axis=0, return_inverse=True)
+            weights = np.bincount(place.ravel(), weights).astype(np.float64)
+        step = -(-len(rows) * len(center) // CONFIG.edge_probabilities.density_cells)
+        rows, weights = rows[::step], weights[::step]
+        tables = items.tables(items.terms.features(space.states()))
+        joint = rows @ StateScores.of(tables, space.uniform(), data.incomplete).weights
+        joint -= joint.max(axis=1, keepdims=True)
+        np.exp(joint, out=joint)
+        joint /= np.maximum(joint @ center, np.finfo(float).tiny)[:, None]
+        single = joint.astype(np.float32)
+        curvature = (single.T * weights.astype(np.float32)) @ single
+        return cls(observed, center, weights @ joint, curvature, float(weights.sum()))
 
     def cells(self, graph: Masks) -> NDArray[np.int64]:
         """Return the number of each state's cell in the table of each latent, (K, S)."""
@@ -194,14 +84,11 @@ class GraphLikelihoods:
         return out
 
     def of_graphs(self, graphs: Sequence[Masks]) -> Array:
-        """Return the log-likelihood of each graph, relative to that of the center."""
-        cells = np.array([self.cells(graph) for graph in graphs])
-        laws, values = self._fit_laws(cells)
-        gains = [self._item_gain(*one) for one in zip(laws, cells, strict=True)]
-        return np.asarray(values + np.array(gains))
+        """Return the log-likelihood of each graph with its best law, relative to the center's.
 
-    def _fit_laws(self, cells: NDArray[np.int64]) -> tuple[Array, Array]:
-        """Return the best laws (G, S) by over-relaxed EM with the items held, and their values."""
+        Laws are fitted by over-relaxed EM.
+        """
+        cells = np.array([self.cells(graph) for graph in graphs])
         config, em = CONFIG.edge_probabilities, CONFIG.em
         n_graphs, levels = len(cells), np.array(self.observed.space.levels)
 
@@ -212,7 +99,7 @@ class GraphLikelihoods:
 
         active = np.arange(n_graphs)
         current = project(np.tile(self.observed.law, (n_graphs, 1)), active)
-        best, plain, value = current.copy(), current.copy(), np.full(n_graphs, -np.inf)
+        plain, value = current.copy(), np.full(n_graphs, -np.inf)
         factor, relaxed = np.ones(n_graphs), np.zeros(n_graphs, dtype=bool)
         for _ in range(config.max_law_steps):
             away = current[active] - self.center
@@ -223,8 +110,8 @@ class GraphLikelihoods:
             back = active[over]
             current[back], relaxed[back], factor[back] = plain[back], False, 1.0
             going = ~over & ~(found - value[active] < config.law_tolerance)
-            kept, on = active[~over], active[going]
-            best[kept], value[kept] = current[kept], found[~over]
+            on = active[going]
+            value[active[~over]] = found[~over]
             if not len(on) and not len(back):
                 break
             old = current[on]
@@ -235,44 +122,7 @@ class GraphLikelihoods:
             relaxed[on] = factor[on] > 1.0
             factor[on] = np.minimum(factor[on] * em.relaxation_growth, em.max_relaxation)
             active = np.sort(np.concatenate([back, on]))
-        return best, value
-
-    def _item_gain(self, law: Array, cells: NDArray[np.int64]) -> float:
-        """Return the gain in log-likelihood of a Newton step of items and law together.
-
-        The law's part is measured by products of scores, as that of the items.
-        """
-        ridge, n_items = CONFIG.edge_probabilities.ridge, len(self.of_items)
-        changes = self._law_scores(law, cells) * self.center[:, None]
-        total = self.sample.scores(self.slopes, law)
-        total += self.beyond[0] @ law - self.beyond[1] @ (law - self.center)
-        information = np.empty((n_items + changes.shape[1],) * 2)
-        information[:n_items, :n_items] = self.of_items
-        information[:n_items, n_items:] = self.cross @ changes
-        information[n_items:, :n_items] = information[:n_items, n_items:].T
-        single = changes.astype(np.float32)
-        information[n_items:, n_items:] = single.T @ (self.curvature @ single)
-        diagonal = np.arange(len(information))
-        information[diagonal, diagonal] *= 1.0 + ridge
-        information[diagonal, diagonal] += ridge
-        information[diagonal[:n_items], diagonal[:n_items]] += (
-            CONFIG.edge_probabilities.item_precision
-        )
-        right = np.append(total, np.zeros(changes.shape[1]))
-        return float(0.5 * right @ np.linalg.solve(information, right))
-
-    def _law_scores(self, law: Array, cells: NDArray[np.int64]) -> Array:
-        """Return derivatives of the log law about the log odds in its tables, (S, F)."""
-        out = []
-        for own, m in zip(cells, self.observed.space.levels, strict=True):
-            counts = np.bincount(own, law, own.max() + 1 + (-own.max() - 1) % m)
-            table = np.asarray(counts, dtype=np.float64).reshape(-1, m)
-            given = table.sum(axis=1, keepdims=True)
-            shares = table / np.where(given > 0, given, 1.0)
-            number = np.arange(table.size)
-            change = (own[:, None] == number) - (own[:, None] // m == number // m) * shares.ravel()
-            out.append(change[:, number % m > 0])
-        return np.hstack(out)
+        return value
 
 
 @dataclass(frozen=True)
@@ -412,7 +262,8 @@ def edge_probabilities(
     n = observed.space.n_latents
     imset, sequence = _Imset(n), np.random.SeedSequence(seed, spawn_key=(_SEED_KEY,))
     rng, n_rows = np.random.default_rng(sequence), ratio * likelihoods.n_rows
-    of_pair = 2.0 * len(likelihoods.of_items) / n
+    items = observed.parameters
+    of_pair = 2.0 * (items.n_items + np.count_nonzero(items.loadings)) / n
     evidence = n_rows / (n_rows + config.rows_per_coefficient * of_pair)
     price = 0.5 * math.log1p(config.price_rows * n_rows * evidence**2)
     fixed = np.where(families.allowed, -price * families.n_parameters, -np.inf)
