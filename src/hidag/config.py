@@ -738,9 +738,9 @@ class EdgeProbabilitiesConfig:
     price_rows: float = 0.5
     # Classes of graphs whose likelihood is computed, and in each round. More than 48 change
     # probabilities by .05 on average at most, in small tables of weak items, and else by .02.
-    quick_graphs: int = 48
-    full_graphs: int = 384
-    graphs_per_round: int = 24
+    quick_graphs: int = 96
+    full_graphs: int = 768
+    graphs_per_round: int = 48
     # Markov chain that proposes graphs: steps, of which every fifth is noted, and the power of
     # weights is 1 / heat, so that it also visits less probable graphs.
     chain_steps: int = 20_000
