@@ -723,6 +723,46 @@ class EdgeTestsConfig:
 
 
 @dataclass(frozen=True)
+class EdgeProbabilitiesConfig:
+    """Posterior probabilities of edges (benchmarks/calibration.py).
+
+    The first two constants were chosen by calibration on tables of the benchmark.
+    """
+
+    # Evidence counts with the share n / (n + this times c) of n = r N rows, where c is the number
+    # of coefficients of the items of two latents: these and Q were estimated from the same rows.
+    rows_per_coefficient: float = 9.0
+    # A parameter of the law costs half log(1 + this times n), n discounted twice in this way. One
+    # of a conditional table sees a part of the rows, and few rows hardly change a prior: half log
+    # (r N) makes edges too improbable there, and a constant too probable in large tables.
+    price_rows: float = 0.5
+    # Classes of graphs whose likelihood is computed, and in each round. Half as many gave the same
+    # calibration with fewer stated arrows on development tables of 8 latents.
+    quick_graphs: int = 96
+    full_graphs: int = 768
+    graphs_per_round: int = 48
+    # Markov chain that proposes graphs: steps, of which every fifth is noted, and the power of
+    # weights is 1 / heat, so that it also visits less probable graphs.
+    chain_steps: int = 20_000
+    thinning: int = 5
+    heat: float = 1.5
+    # Regression of log-likelihoods on pairs and triples: standard deviation of what the sum of
+    # terms misses, times 1 + the distance to the best graph, and precision of its coefficients.
+    noise: float = 0.2
+    prior_precision: float = 0.1
+    max_parents: int = 6  # Larger families are too many to list for 12 latents.
+    max_members: int = 500  # Larger classes have the predicted likelihood.
+    # Further graphs are neither computed nor summed if all of them have a smaller probability.
+    negligible_mass: float = 0.01
+    # EM for the law over a graph ends with smaller gains, or after so many steps.
+    law_tolerance: float = 0.01
+    max_law_steps: int = 60
+    # Numbers in the table of densities (rows times states), 64 MB; further rows are left out.
+    density_cells: int = 1 << 23
+    max_states: int = 1 << 12  # The matrix of second derivatives has the square of this number.
+
+
+@dataclass(frozen=True)
 class DerivativesConfig:
     """Derivatives of a fit (``hidag.information``; benchmarks/standard_errors.py)."""
 
@@ -778,6 +818,7 @@ class Config:
     q_row_search: QRowSearchConfig = QRowSearchConfig()
     likelihood_search: LikelihoodSearchConfig = LikelihoodSearchConfig()
     edge_tests: EdgeTestsConfig = EdgeTestsConfig()
+    edge_probabilities: EdgeProbabilitiesConfig = EdgeProbabilitiesConfig()
     derivatives: DerivativesConfig = DerivativesConfig()
 
 

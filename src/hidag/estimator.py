@@ -29,7 +29,8 @@ logger = logging.getLogger("hidag")
 #: Attributes of a fitted estimator that are those of its result, with an underscore at the end.
 _FITTED = (
     "q_matrix", "intercept", "loadings", "terms", "dispersion", "cutpoints", "graph",
-    "log_likelihood", "n_iter", "converged", "trace", "families", "latent_names",
+    "edge_probabilities", "log_likelihood", "n_iter", "converged", "trace", "families",
+    "latent_names",
 )  # fmt: skip
 
 
@@ -181,6 +182,10 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         Of BDeu. "auto" is 1 for binary latents, and maximises the marginal likelihood otherwise.
     search : {"xges", "ges", "exact"} or callable, default "xges"
         Graph search.
+    uncertainty : {"quick", "full", "none"}, default "quick"
+        Whether probabilities of edges are computed, and from the likelihood of how many graphs.
+    claim_level : float, default .8
+        Probability from which arrows and edges are stated in summaries, reports and figures.
     knowledge : hidag.Knowledge, optional
         Required and forbidden edges, tiers and a hierarchy (which needs a given Q). If Q is given,
         the distribution obeys it in all stages, otherwise only the final graph does. A
@@ -222,6 +227,10 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         Terms of the predictors; ``terms_.names(latent_names_)`` names the columns.
     latent_law_ : LatentLaw
     graph_ : CPDAG
+        The best graph.
+    edge_probabilities_ : ndarray, shape (K, K)
+        Probability that the row's latent causes the column's directly, given the observed data;
+        with its transpose, that of an adjacency. NaN if the latents were sampled.
     log_likelihood_ : float
     n_iter_, converged_ : int, bool
     trace_ : ndarray, shape (n_iter_, 2)
@@ -255,6 +264,8 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         graph_score: Any = "auto",
         equivalent_sample_size: float | str = "auto",
         search: str | Callable[..., Any] = "xges",
+        uncertainty: str = "quick",
+        claim_level: float = 0.8,
         knowledge: Any = None,
         n_starts: int | str = "auto",
         max_iter: int = 300,
@@ -281,6 +292,8 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         self.graph_score = graph_score
         self.equivalent_sample_size = equivalent_sample_size
         self.search = search
+        self.uncertainty = uncertainty
+        self.claim_level = claim_level
         self.knowledge = knowledge
         self.n_starts = n_starts
         self.max_iter = max_iter

@@ -34,9 +34,14 @@ def report(tmp_path_factory):
         .result_
     )
     pairs = [*result.graph.directed_edges, *result.graph.undirected_edges]
-    support = tuple((a, b, (e + 1) / len(pairs)) for e, (a, b) in enumerate(pairs))
+    probabilities = np.zeros((5, 5))
+    for e, (a, b) in enumerate(pairs):
+        i, j = result.latent_names.index(a), result.latent_names.index(b)
+        probabilities[i, j] = (e + 1) / len(pairs)
     path = tmp_path_factory.mktemp("page") / "report.html"
-    content = ReportContent(title="A study", support=support)
+    content = ReportContent(
+        title="A study", edge_probabilities=tuple(map(tuple, probabilities.tolist()))
+    )
     path.write_text(render_report(result, content), encoding="utf-8")
     return path, len(pairs)
 

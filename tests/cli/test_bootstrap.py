@@ -41,20 +41,17 @@ def test_a_bootstrap_resumes_and_adds_support_to_the_report(hidag, table, tmp_pa
         "which includes the uncertainty about the graph" in text
         for text in interventions.paragraphs
     )
-    assert [pair[:2] for pair in content.support] == [("Z1", "Z2")]
+    assert np.shape(content.edge_probabilities) == (2, 2)
     page = (out / "report.html").read_text("utf-8")
     assert "Uncertainty" in page
-    assert "bootstrap support" in page
+    assert '<option value="probability">' in page
     assert content.n_resampled == 4
-    assert "4 bootstrap samples. " in page
-    assert "So few bootstrap samples are hardly informative." in page
-    # Z2 -> Z1 in the fit and in three of four refits.
-    arrow = np.array([[0, 0], [1, 0]], dtype=np.int8)
-    refits = np.stack([arrow, arrow, arrow, arrow.T])
-    turned = replace(more, fitted=replace(more.fitted, adjacency=arrow), adjacency=refits)
+    assert "averages over 4 bootstrap samples; so few are hardly informative." in page
+    # Z2 -> Z1 for certain in three of four refits.
+    arrow = np.array([[0.0, 0.0], [1.0, 0.0]])
+    turned = replace(more, arrows=np.stack([arrow, arrow, arrow, arrow.T]))
     content = add_bootstrap(content, result, turned)
-    assert content.support == (("Z1", "Z2", 1.0),)
-    assert content.directions == (("Z2", "Z1", 0.75),)
+    assert content.edge_probabilities == ((0.0, 0.25), (0.75, 0.0))
     # A latent that most samples do not reproduce is a warning; another bootstrap replaces it.
     assert content.unstable_latents == ()
     lost = replace(more, agreement=np.array([[1.0, 0.2], [1.0, 0.95], [0.99, 0.1], [1.0, 0.0]]))

@@ -19,7 +19,7 @@ def test_a_fit_prints_what_it_found_and_writes_all_files(hidag, table, tmp_path,
     assert f"{table}: 400 rows, 8 items, no cells missing" in ran.stdout
     assert "types (inferred)" in ran.stdout
     assert "bernoulli  8  yes/no answers (0 and 1): item0, item1, item2, ... item7" in ran.stdout
-    assert "  Z1 - Z2\n" in ran.stdout
+    assert "  Z1 - Z2  >.99\n" in ran.stdout
     assert " of 3 starts reached the best" in ran.stdout
     assert sorted(p.name for p in out.iterdir()) == sorted(FIT_FILES)
     result = load(out / "result.npz")
@@ -138,11 +138,11 @@ def test_a_folder_brings_its_types_and_its_q(hidag, table, q_file, tmp_path):
     assert f"types from {study / 'types.csv'}" in ran.stdout
     assert f"Q-matrix from {study / 'q.csv'} (ignore it with --no-q)" in ran.stdout
     assert "types (given)" in ran.stdout
-    assert "  Verbal - Spatial\n" in ran.stdout
+    assert "  Verbal - Spatial  >.99\n" in ran.stdout
 
     free = hidag("fit", study, "--no-q", "-k", 2)
     assert "Q-matrix from" not in free.stdout
-    assert "  Z1 - Z2\n" in free.stdout
+    assert "  Z1 - Z2  >.99\n" in free.stdout
 
     normal = hidag("fit", study, "--family", "gaussian")
     assert f"{study / 'types.csv'} ignored, as --family names a type for all items" in normal.stdout

@@ -64,7 +64,7 @@ def test_strength_sets_width_and_support_sets_dashes():
     assert lines["A -> C"].get_linestyle() != "solid"
     assert {".45", ".97"} <= {text.get_text() for text in ax.texts}
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["in at least 80 % of refits", "less than 50 %"]
+    assert labels == ["probability at least .8", "below .5"]
 
 
 def test_missing_support_and_support_with_truth_raise():

@@ -37,18 +37,60 @@ def with_graph(result, directed, undirected):
     return dataclasses.replace(result, graph=CPDAG.from_edges("ABC", directed, undirected))
 
 
-def test_edges_with_and_without_direction(result):
-    assert describe_findings(result) == [
-        "Directly related, direction not identified: A and B; B and C.",
+def with_probabilities(result, **shares):
+    """Return the result with probabilities such as AB=.7, that A causes B."""
+    p = np.zeros((3, 3))
+    for pair, share in shares.items():
+        p["ABC".index(pair[0]), "ABC".index(pair[1])] = share
+    return dataclasses.replace(result, edge_probabilities=p)
+
+
+def test_words_follow_the_probabilities(result):
+    chain = with_probabilities(result, AB=0.5, BA=0.45, BC=0.4, CB=0.3)
+    assert describe_findings(chain) == [
+        "Directly related, direction uncertain: A and B (.95). "
+        "Probably directly related: B and C (.70).",
         ITEMS,
     ]
     collider = with_graph(result, [("A", "C"), ("B", "C")], [])
+    found = with_probabilities(collider, AC=0.999, BC=0.3, CB=0.1)
+    assert describe_findings(found)[0] == (
+        "Under the model, with its probability: A causes C (>.99). "
+        "In the best graph, but improbable: B and C (.40)."
+    )
+    assert "causes" not in describe_findings(with_probabilities(collider, AC=0.79, BC=0.7))[0]
+    strict = dataclasses.replace(found, settings={**found.settings, "claim_level": 1.0})
+    assert "causes" not in describe_findings(strict)[0]
+
+
+def test_probable_edges_outside_the_best_graph_are_stated(result):
+    empty = with_graph(result, [], [])
+    assert describe_findings(with_probabilities(empty, AB=0.85))[0] == (
+        "Under the model, with its probability: A causes B (.85)."
+    )
+    assert describe_findings(with_probabilities(empty, AB=0.45, BA=0.3))[0] == (
+        "No two latents are connected; the most probable pair is A and B (.75)."
+    )
+    assert describe_findings(with_probabilities(empty, AB=0.1))[0] == (
+        "No two latents are connected: the latents appear to be independent."
+    )
+
+
+def test_without_probabilities_nothing_is_called_a_cause(result):
+    collider = with_graph(result, [("A", "C"), ("B", "C")], [])
     assert describe_findings(collider)[0] == (
-        "Under the model, the data indicate that A causes C and B causes C."
+        "Edges of the best graph: A -> C; B -> C. The probabilities of edges were not computed."
     )
-    assert describe_findings(with_graph(result, [], []))[0] == (
-        "No two latents are connected: they appear to be independent."
-    )
+    asked = dataclasses.replace(collider, uncertainty_note="they were not requested")
+    assert describe_findings(asked)[0].endswith("not computed: they were not requested.")
+
+
+def test_bootstrap_samples_are_counted(result):
+    p = with_probabilities(result, AB=0.5, BA=0.45).edge_probabilities
+    text = describe_findings(result, p, 3)[0]
+    assert text.startswith("Directly related, direction uncertain: A and B (.95).")
+    assert text.endswith("averages over 3 bootstrap samples; so few are hardly informative.")
+    assert describe_findings(result, p, 20)[0].endswith("averages over 20 bootstrap samples.")
 
 
 def with_knowledge(result, **knowledge):
@@ -56,123 +98,36 @@ def with_knowledge(result, **knowledge):
 
 
 def test_required_edges_are_not_findings(result):
-    alone, support = with_graph(result, [("A", "B")], []), {("A", "B"): 1.0}
-    assert describe_findings(with_knowledge(alone, required=[["A", "B"]]), support)[0] == (
+    alone = with_probabilities(with_graph(result, [("A", "B")], []), AB=1.0)
+    assert describe_findings(with_knowledge(alone, required=[["A", "B"]]))[0] == (
         "Required by prior knowledge, not estimated: A causes B. No other pair of latents is "
         "connected."
     )
-    line = with_graph(result, [("A", "B")], [("B", "C")])
-    assert describe_findings(
-        with_knowledge(line, hierarchy=[[0, 1]]), {("A", "B"): 1.0, ("B", "C"): 0.8}
-    )[0] == (
-        "Directly related, direction not identified: B and C. Required by prior knowledge, not "
-        "estimated: A causes B. B and C are connected in 80% of the bootstrap samples."
+    line = with_probabilities(with_graph(result, [("A", "B")], [("B", "C")]), AB=1.0, BC=0.6)
+    assert describe_findings(with_knowledge(line, hierarchy=[[0, 1]]))[0] == (
+        "Probably directly related: B and C (.60). Required by prior knowledge, not estimated: A "
+        "causes B."
     )
 
 
 def test_directions_that_need_prior_knowledge(result):
     line = with_graph(result, [("A", "B"), ("B", "C")], [])
+    line = with_probabilities(line, AB=0.9, BC=0.9)
     words = (
         "Directly related, with a direction that follows only together with the prior knowledge: "
     )
     assert describe_findings(with_knowledge(line, tiers=[["A"], ["B", "C"]]))[0] == (
-        f"{words}A causes B and B causes C."
+        f"{words}A causes B (.90) and B causes C (.90)."
     )
     collider = with_graph(result, [("A", "C"), ("B", "C")], [])
+    collider = with_probabilities(collider, AC=0.9, BC=0.9)
     assert describe_findings(with_knowledge(collider, forbidden=[["C", "A"]]))[0] == (
-        "Under the model, the data indicate that A causes C and B causes C."
+        "Under the model, with its probability: A causes C (.90) and B causes C (.90)."
     )
     # The direction between B and C depends on the required edge.
     assert describe_findings(with_knowledge(collider, required=[["A", "C"]]))[0] == (
-        f"{words}B causes C. Required by prior knowledge, not estimated: A causes C."
+        f"{words}B causes C (.90). Required by prior knowledge, not estimated: A causes C."
     )
-
-
-@pytest.mark.parametrize(
-    ("support", "words"),
-    [
-        ({("A", "B"): 0.97, ("B", "C"): 1.0}, "Each of these pairs is connected in at least 95%"),
-        (
-            {("A", "B"): 0.5, ("B", "C"): 0.6},
-            "None of these 2 pairs is connected in at least 95% of the bootstrap samples; the "
-            "least supported, A and B, in 50%.",
-        ),
-        (
-            {("B", "A"): 0.64, ("B", "C"): 1.0},
-            "1 of these 2 pairs is connected in at least 95% of the bootstrap samples; the least "
-            "supported, A and B, in 64%.",
-        ),
-    ],
-)
-def test_bootstrap_support_of_edges(result, support, words):
-    assert words in describe_findings(result, support)[0]
-
-
-def test_a_single_edge_and_its_support(result):
-    one = with_graph(result, [], [("A", "B")])
-    assert describe_findings(one, {("A", "B"): 0.5})[0].endswith(
-        "A and B are connected in 50% of the bootstrap samples."
-    )
-
-
-@pytest.mark.parametrize(
-    ("shares", "words"),
-    [
-        ((0.99, 0.97), "Each direction recurs in at least 95%."),
-        (
-            (0.99, 0.8),
-            "1 of the 2 directions recurs in at least 95%; the least supported, from B to C, in "
-            "80%.",
-        ),
-    ],
-)
-def test_bootstrap_support_of_directions(result, shares, words):
-    collider = with_graph(result, [("A", "C"), ("B", "C")], [])
-    pairs = [("A", "C"), ("B", "C")]
-    directions = dict(zip(pairs, shares, strict=True))
-    found = describe_findings(collider, dict.fromkeys(pairs, 1.0), directions)[0]
-    assert found.endswith(f"in at least 95% of the bootstrap samples. {words}")
-    required = with_knowledge(collider, required=[["A", "C"]])
-    assert "recur" not in describe_findings(required, dict.fromkeys(pairs, 1.0), directions)[0]
-
-
-def test_support_of_a_single_direction(result):
-    one = with_graph(result, [("A", "B")], [])
-    found = describe_findings(one, {("A", "B"): 1.0}, {("A", "B"): 0.8})[0]
-    assert found.endswith("The direction from A to B recurs in 80%.")
-
-
-@pytest.mark.parametrize(
-    ("n_tables", "support", "words"),
-    [
-        (3, (1.0, 1.0), "Each of these pairs is connected in all 3 bootstrap samples. So few "
-         "bootstrap samples are hardly informative."),
-        (3, (1 / 3, 1.0), "1 of these 2 pairs is connected in all 3 bootstrap samples; the least "
-         "supported, A and B, in 1 of 3. So few bootstrap samples are hardly informative."),
-        (19, (0.0, 18 / 19), "None of these 2 pairs is connected in all 19 bootstrap samples; the "
-         "least supported, A and B, in none of 19. So few bootstrap samples are hardly "
-         "informative."),
-        (20, (1.0, 1.0), "Each of these pairs is connected in at least 95% of the bootstrap "
-         "samples."),
-    ],
-)  # fmt: skip
-def test_few_bootstrap_samples_are_counted(result, n_tables, support, words):
-    shares = dict(zip([("A", "B"), ("B", "C")], support, strict=True))
-    assert describe_findings(result, shares, None, n_tables)[0].endswith(words)
-
-
-def test_directions_in_few_bootstrap_samples_are_counted(result):
-    one = with_graph(result, [("A", "B")], [])
-    for n_tables, share, joined, words in (
-        (4, 0.75, "in all 4 bootstrap samples", "in 3 of 4"),
-        (4, 1.0, "in all 4 bootstrap samples", "in all 4"),
-        (1, 0.0, "in 1 of 1 bootstrap samples", "in none of 1"),
-    ):
-        found = describe_findings(one, {("A", "B"): 1.0}, {("A", "B"): share}, n_tables)[0]
-        assert found.endswith(
-            f"A and B are connected {joined}. The direction from A to B recurs {words}. So few "
-            "bootstrap samples are hardly informative."
-        )
 
 
 def test_long_names_are_shortened_and_unmeasured_latents_named(result):
@@ -194,8 +149,8 @@ def test_many_edges_and_latents_are_counted(as_result):
     law = random_law(dag_from_parents([(), *((k,) for k in range(11))]), rng=0)
     found = describe_findings(as_result(make_truth(law, np.vstack([np.eye(12, dtype=int)] * 2))))
     assert found == [
-        "11 of the 66 pairs of latents are connected; the data identify the direction of none of "
-        "these edges.",
+        "Edges of the best graph: Z1 - Z2; Z2 - Z3; Z3 - Z4; Z4 - Z5; Z5 - Z6; Z6 - Z7; Z7 - Z8; "
+        "Z8 - Z9 and 3 more. The probabilities of edges were not computed.",
         "Each latent is measured by 2 items.",
     ]
 
@@ -209,7 +164,8 @@ def test_excluded_pairs_are_not_called_independent(result):
     both_ways = [["A", "C"], ["C", "A"]]
     excluded = "Excluded by prior knowledge, whatever the data: A and C."
     assert describe_findings(with_knowledge(result, forbidden=both_ways))[0] == (
-        "Directly related, direction not identified: A and B; B and C. " + excluded
+        "Edges of the best graph: A - B; B - C. The probabilities of edges were not computed. "
+        + excluded
     )
     none = with_graph(result, [], [])
     assert describe_findings(with_knowledge(none, forbidden=both_ways))[0] == (
@@ -217,7 +173,7 @@ def test_excluded_pairs_are_not_called_independent(result):
     )
     # The other direction is still allowed.
     assert describe_findings(with_knowledge(none, forbidden=[["A", "C"]]))[0] == (
-        "No two latents are connected: they appear to be independent."
+        "No two latents are connected: the latents appear to be independent."
     )
     everything = [[a, b] for a in "ABC" for b in "ABC" if a != b]
     assert describe_findings(with_knowledge(none, forbidden=everything))[0] == (
@@ -239,7 +195,7 @@ def test_weakly_measured_latents_are_not_called_independent(result):
     apart = with_graph(result, [], [])
     seen = dataclasses.replace(apart, information_ratio=0.5)
     assert describe_findings(seen)[0] == (
-        "No two latents are connected: they appear to be independent."
+        "No two latents are connected: the latents appear to be independent."
     )
     assert (
         describe_empty_graph(seen) == "The graph has no edge: the latents appear to be independent."

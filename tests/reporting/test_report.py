@@ -38,8 +38,7 @@ CONTENT = ReportContent(
     command="hidag fit t.csv",
     misfits=("another thing",),
     fit_assessed=True,
-    support=(("a", "b", 1.0),),
-    directions=(("b", "a", 0.8),),
+    edge_probabilities=tuple((0.1,) * 5 for _ in range(5)),
     plots=False,
 )
 
@@ -86,7 +85,7 @@ def test_the_drawing_has_all_latents_and_edges(result, page):
     drawing = draw_graph(result)
     assert [node["name"] for node in drawing["nodes"]] == list(result.latent_names)
     assert len(drawing["edges"]) == result.graph.n_edges
-    assert not drawing["has_support"]
+    assert drawing["has_probabilities"]
     for edge in drawing["edges"]:
         pair = drawing["nodes"][edge["source"]]["name"], drawing["nodes"][edge["target"]]["name"]
         assert edge["directed"] == (pair in result.graph.directed_edges)
@@ -144,30 +143,17 @@ def test_rare_combinations_are_marked(as_result):
     assert "Pale lines are based on fewer than 5 expected rows" in page
 
 
-def test_support_is_found_in_either_order_of_a_pair(result):
-    graph = result.graph
-    a, b = [*graph.directed_edges, *graph.undirected_edges][0]
-    shares = [
-        next(
-            e["support"]
-            for e in draw_graph(result, {pair: 0.7})["edges"]
-            if {result.latent_names[e["source"]], result.latent_names[e["target"]]} == {a, b}
-        )
-        for pair in ((a, b), (b, a))
-    ]
-    assert shares == [0.7, 0.7]
-
-
-def test_edges_have_the_support_of_their_direction(as_result):
+def test_edges_are_drawn_as_their_probabilities_demand(as_result):
     law = random_law(dag_from_parents([(), (), (0, 1)]), rng=0)
     result = as_result(make_truth(law, np.eye(3, dtype=int)), latent_names=("a", "b", "c"))
-    content = ReportContent(
-        support=(("a", "c", 1.0), ("b", "c", 0.9)),
-        directions=(("a", "c", 0.75), ("b", "c", 0.5)),
-    )
-    page = render_report(result, content, plots=False)
-    assert "Connected in 100% of the bootstrap samples, in this direction in 75%." in page
-    assert "the least supported, from b to c, in 50%." in page
+    p = ((0.0, 0.9, 0.55), (0.0, 0.0, 0.2), (0.35, 0.1, 0.0))
+    page = render_report(result, ReportContent(edge_probabilities=p, n_resampled=50), plots=False)
+    lines = set(re.findall(r'aria-label="([abc] \S+ [abc])"', page))
+    assert lines == {"a -&gt; b", "a - c", "b - c"}
+    assert page.count('opacity=".55"') == 1
+    assert page.count('marker-end="url(#head)"') == 1
+    assert "the probabilities of its edges were not computed" not in page
+    assert "the probabilities of its edges were not computed" in render_report(result, plots=False)
 
 
 def test_contents_are_read_back_from_their_file(tmp_path):

@@ -28,7 +28,7 @@ from hidag.measurement.families import item_type
 from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import category_label
 from hidag.results import AnyFit, FitResult, as_result
-from hidag.structure.graphs import DAG
+from hidag.structure.graphs import CPDAG, DAG
 
 Array = NDArray[np.float64]
 #: Up to this many joint states, one joint table is faster than a junction tree.
@@ -184,16 +184,17 @@ def condition_after_intervention(
     return JointTable.of([*unchanged, *fixed, *likelihoods], levels)
 
 
-def edge_strengths(result: AnyFit) -> dict[tuple[str, str], float]:
+def edge_strengths(result: AnyFit, graph: CPDAG | None = None) -> dict[tuple[str, str], float]:
     """Return the absolute correlation of the levels of each pair of adjacent latents.
 
-    The keys are pairs of names; ``result`` is a FitResult or a fitted DCRL.
+    The keys are pairs of names; ``result`` is a FitResult or a fitted DCRL, whose best graph is the
+    default ``graph``.
     """
     fitted = as_result(result)
     law = condition_law(fitted.law)
     names = fitted.latent_names
     out = {}
-    for i, j in np.argwhere(np.triu(fitted.graph.skeleton)).tolist():
+    for i, j in np.argwhere(np.triu((graph or fitted.graph).skeleton)).tolist():
         table = law.marginal((i, j))
         levels = np.indices(table.shape).reshape(2, -1)
         (one, both), (_, other) = np.cov(levels, ddof=0, aweights=table.ravel()).tolist()

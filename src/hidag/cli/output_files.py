@@ -26,13 +26,14 @@ from hidag.inference.bootstrap import remove_refits
 from hidag.inference.result_tables import Table
 from hidag.latent.laws import NetworkLaw
 from hidag.plotting.figure import Size, render_png, size_of_graph, size_of_q
-from hidag.plotting.graph import plot_graph
+from hidag.plotting.graph import plot_claims
 from hidag.plotting.q_matrix import plot_q
 from hidag.reporting.content import ReportContent, save_content
 from hidag.reporting.fit_description import all_binary
 from hidag.reporting.html_page import write_page
 from hidag.reporting.report import render_report
 from hidag.results import FitResult, load, without_nan
+from hidag.results.claims import claimed_graph
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -131,7 +132,7 @@ def fit_files(
     writers: dict[str, Writer] = {
         "q.csv": csv_writer(["item", *latents], q_rows),
         "loadings.csv": csv_writer(*_loading_table(result)),
-        "graph.json": lambda path: path.write_text(graph.to_json() + "\n", "utf-8"),
+        "graph.json": lambda path: path.write_text(_graph_json(result) + "\n", "utf-8"),
         "graph.dot": lambda path: path.write_text(graph.to_dot(), "utf-8"),
         "posterior.csv": csv_writer(*_posterior_table(result, values, ids)),
         "trace.csv": csv_writer(["step", "objective", "largest_move"], trace),
@@ -148,9 +149,17 @@ def fit_files(
         writers["latent_tables.csv"] = csv_writer(header, _conditional_rows(law, latents))
     if content.plots:
         writers["q.png"] = png_writer(lambda ax: plot_q(result, ax), size_of_q(*q.shape))
-        size = size_of_graph(graph)
-        writers["graph.png"] = png_writer(lambda ax: plot_graph(graph, ax), size, fill=True)
+        size = size_of_graph(claimed_graph(result.claims(), result.latent_names), legend=True)
+        writers["graph.png"] = png_writer(lambda ax: plot_claims(result, ax), size, fill=True)
     return {name: writers[name] for name in FIT_FILES if name in writers}
+
+
+def _graph_json(result: FitResult) -> str:
+    """Return the best graph as JSON, with the probabilities of edges if they were computed."""
+    content = json.loads(result.graph.to_json())
+    if not np.isnan(result.edge_probabilities).all():
+        content["edge_probabilities"] = without_nan(result.edge_probabilities.tolist())
+    return json.dumps(content, indent=1, ensure_ascii=False)
 
 
 def _loading_table(result: FitResult) -> tuple[list[str], Iterator[list[object]]]:

@@ -18,6 +18,7 @@ from hidag.formatting import format_number, join_names, plural, shorten
 from hidag.measurement.families import default_family
 from hidag.reporting import fit_description as about
 from hidag.results import FitResult
+from hidag.results.claims import claim_level_of
 
 #: Larger matrices are summarized; the files contain them.
 _MAX_ITEMS, _MAX_LATENTS, _MAX_LEVELS = 40, 16, 8
@@ -138,11 +139,16 @@ def _say_graph(result: FitResult) -> None:
     if len(result.latent_names) == 1:
         say("graph: none, there is a single latent")
         return
-    n_undirected = len(result.graph.undirected_edges)
-    note = " (-> cause and effect, - direction not identified)" if n_undirected else ""
-    say(f"graph of the latents{note}")
-    for edge in about.format_edges(result.graph) or ["no edges"]:
-        say(f"  {edge}")
+    claims, level = result.claims(), claim_level_of(result.settings)
+    if any(math.isnan(claim.adjacency) for claim in claims):
+        note = result.uncertainty_note and f": {result.uncertainty_note}"
+        say(f"best graph of the latents (probabilities of edges were not computed{note})")
+    else:
+        say(
+            f"edges among the latents with their probabilities (-> cause and effect, at least "
+            f"{level:g}; - directly related; ... improbable)"
+        )
+    say_columns([[f"  {claim.mark}", claim.shown] for claim in claims] or [["  no edges"]])
 
 
 def say_convergence(result: FitResult) -> None:

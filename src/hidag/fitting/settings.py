@@ -47,6 +47,7 @@ from hidag.structure.scores import SCORES
 
 #: Levels are stored as uint8.
 MAX_LEVELS = 255
+UNCERTAINTY = ("none", "quick", "full")
 #: Frames between ``warnings.warn`` and the caller of ``fit``.
 _STACK = 4
 #: Key of the text of a setting that is a function or an object.
@@ -200,6 +201,8 @@ def check_search(given: GraphSettings, names: tuple[str, ...]) -> None:
     number = isinstance(sample_size, Real) and 0 < float(sample_size) < np.inf
     if not number and sample_size != "auto":
         raise invalid_setting("equivalent_sample_size", "a positive number or 'auto'", sample_size)
+    if given.uncertainty not in UNCERTAINTY:
+        raise invalid_setting("uncertainty", Choices(UNCERTAINTY), given.uncertainty)
     known = check_knowledge(given.knowledge)
     if known is not None:
         known.constraints(names)
@@ -217,6 +220,7 @@ class GraphSettings:
     knowledge: Knowledge | None = None
     law: str = "auto"  # with "saturated" the law does not obey the knowledge, but the graph does
     seed: int = 0  # of the resampling
+    uncertainty: str = "none"  # {"none", "quick", "full"}: probabilities of edges
 
     @property
     def expected(self) -> bool:
@@ -294,7 +298,10 @@ def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, An
         q_names = q_spec.latent_names if q_spec.named else None
         entries = Responses.of(families.families).of_items(q_spec.entries)
     names = latent_names_of(settings["latent_names"], n_latents, q_names, table.names)
-    own = ("resample", "effective_size", "equivalent_sample_size", "search", "knowledge", "law")
+    own = (
+        "resample", "effective_size", "equivalent_sample_size", "search", "knowledge", "law",
+        "uncertainty",
+    )  # fmt: skip
     graph = GraphSettings(
         score=settings["graph_score"],
         seed=root_seed(settings["random_state"]),
@@ -394,6 +401,9 @@ def _check_stages(settings: Mapping[str, Any], n_samples: int) -> None:
         checked_count(name, settings[name])
     if not (isinstance(tol, Real) and 0 < float(tol) < np.inf):
         raise invalid_setting("tol", "a positive number", tol)
+    level = settings["claim_level"]
+    if not (isinstance(level, Real) and 0.5 < float(level) <= 1.0):
+        raise invalid_setting("claim_level", "a probability above .5", level)
     rule = settings["resample"]
     if isinstance(rule, str) and rule == "expected":
         effective_share(settings["effective_size"], 1.0)

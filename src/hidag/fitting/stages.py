@@ -54,11 +54,12 @@ from hidag.fitting.number_of_latents import (
 from hidag.fitting.settings import FitTask, GraphSettings, effective_share, min_items, plain_value
 from hidag.formatting import plural
 from hidag.latent.counts import LatentCounts, resample, resample_size
-from hidag.latent.laws import LatentLaw
+from hidag.latent.laws import LatentLaw, NetworkLaw
 from hidag.parallel import one_blas_thread
 from hidag.results import FitResult, versions_used
 from hidag.strategy.estimation import estimate_measurement
 from hidag.strategy.measurement import Measurement
+from hidag.strategy.observed_likelihood.edge_probabilities import edge_probabilities
 from hidag.strategy.observed_likelihood.edge_tests import (
     Confirmed,
     EdgeTest,
@@ -212,6 +213,8 @@ def _result(
         versions=versions_used(),
         item_families=() if task.responses.plain else task.families.families,
         seen_rows=MissingnessPatterns.of(task.counted.values, task.weights),
+        edge_probabilities=found.edge_probabilities,
+        uncertainty_note=found.uncertainty_note,
     )
 
 
@@ -227,6 +230,9 @@ class LearnedGraph:
     log_likelihood: float  # of the observed data; NaN if joint states were not listed
     by_likelihood: bool  # whether the observed-data likelihood search improved the graph
     knowledge_cost: KnowledgeCost | None  # log-likelihood lost by the prior knowledge, if computed
+    # (K, K): probabilities of direct causes and effects, NaN if not computed, and then why
+    edge_probabilities: NDArray[np.float64]
+    uncertainty_note: str = ""
 
 
 def learn_graph(
@@ -266,7 +272,29 @@ def learn_graph(
     found = _search(counts, replace(chosen, knowledge=known), observed, ratio * part.n_samples)
     adjacency[np.ix_(used, used)] = found.graph.adjacency
     whole = replace(found, graph=CPDAG(adjacency, names), law=found.law if len(idle) == 0 else None)
-    return _with_law(measurement, whole, ratio, counts.total, obey=obey)
+    learned = _with_law(measurement, whole, ratio, counts.total, obey=obey)
+    if chosen.uncertainty == "none" or len(used) < 2:
+        return replace(learned, uncertainty_note="they were not requested")
+    rules = None if known is None else known.constraints(used_names)
+    space = part.law.space
+    if part.observed is None or space.n_states > CONFIG.edge_probabilities.max_states:
+        note = "the latents have too many joint states for the likelihoods of many graphs"
+        return replace(learned, uncertainty_note=note)
+    law = np.asarray(learned.law.probabilities)
+    if len(idle) or not isinstance(learned.law, NetworkLaw):
+        law, _ = part.observed.law_under(found.graph)
+    learned.edge_probabilities[np.ix_(used, used)] = edge_probabilities(
+        part.observed,
+        found.graph.to_dag().parents,
+        law,
+        ratio=ratio,
+        n_graphs=getattr(CONFIG.edge_probabilities, f"{chosen.uncertainty}_graphs"),
+        rules=rules,
+        seed=chosen.seed,
+    )
+    failed = not np.isfinite(learned.edge_probabilities[np.ix_(used, used)]).all()
+    note = "the likelihoods of graphs could not be computed" if failed else ""
+    return replace(learned, uncertainty_note=note)
 
 
 def _resampled_counts(
@@ -347,7 +375,8 @@ def _with_law(
     law = measurement.law_over(found.graph, found.law, obey=obey)
     likelihood = measurement.log_likelihood_of(law)
     costs = found.by_likelihood, found.knowledge_cost
-    return LearnedGraph(found.graph, found.tests, ratio, n_rows, law, likelihood, *costs)
+    unknown = np.full((len(found.graph.names),) * 2, np.nan)
+    return LearnedGraph(found.graph, found.tests, ratio, n_rows, law, likelihood, *costs, unknown)
 
 
 def fit_selected_number(

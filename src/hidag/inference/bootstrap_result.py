@@ -68,6 +68,8 @@ class BootstrapResult:
     edges, cells : arrays (B, K, K) and (B, C)
         Parents and conditional tables of the refits, see
         :func:`hidag.inference.refit.network_arrays`; empty if ``joint`` is not.
+    arrows : array (B, K, K)
+        Probabilities of direct causes (rows) and effects in the refits.
     in_sum : bool array (R, 1 + T)
         Intercepts and loadings of which, because of prerequisites, only sums are identified; they
         have no intervals.
@@ -101,6 +103,7 @@ class BootstrapResult:
     knowing: bool
     edges: NDArray[np.int8]
     cells: Array
+    arrows: Array
     in_sum: NDArray[np.bool_]
 
     @classmethod
@@ -200,19 +203,26 @@ class BootstrapResult:
                 converged=bool(self.converged[b]),
             )
 
+    @property
+    def edge_probabilities(self) -> Array:
+        """Probability of direct causes (rows) and effects, averaged over refits, shape (K, K).
+
+        As `FitResult.edge_probabilities`, with the uncertainty about Q and about the optimum.
+        """
+        return np.asarray(self.arrows.mean(axis=0))
+
     def edge_table(self) -> list[Row]:
-        """Return the edge in the fit and the frequency of each kind of edge, by pair of latents."""
+        """Return the edge in the fit and the probabilities of edges, by pair of latents."""
         marks = {(0, 0): "", (1, 0): "->", (0, 1): "<-", (1, 1): "-"}
-        joined, directed, undirected = self.adjacent, self.directed, self.undirected
-        first = self.fitted.adjacency
+        arrows, first = self.edge_probabilities, self.fitted.adjacency
         columns = "one", "other", "fit", "joined", "one_causes_other", "other_causes_one"
         names = self.latent_names
         rows = (
-            (names[i], names[j], marks[first[i, j], first[j, i]], joined[i, j],
-             directed[i, j], directed[j, i], undirected[i, j])
+            (names[i], names[j], marks[first[i, j], first[j, i]], arrows[i, j] + arrows[j, i],
+             arrows[i, j], arrows[j, i])
             for i, j in combinations(range(len(names)), 2)
         )  # fmt: skip
-        found = Table.of((*columns, "undirected"), rows).to_dicts()
+        found = Table.of(columns, rows).to_dicts()
         return sorted(found, key=lambda row: -row["joined"])
 
     def q_table(self) -> list[Row]:
@@ -288,16 +298,15 @@ class BootstrapResult:
             f"{row['median_cosine']:.2f}"
             for row in self.agreement_table()
         ]
-        lines.append("edges, by the share of refits in which two latents are adjacent")
+        lines.append("probabilities of edges, averaged over refits")
         edges = [r for r in self.edge_table() if r["fit"] or r["joined"] >= 0.5]
         lines += [
-            f"  {r['one']}, {r['other']}: {r['joined']:.0%} (-> {r['one_causes_other']:.0%}, "
-            f"<- {r['other_causes_one']:.0%}, - {r['undirected']:.0%}); in the fit: "
-            f"{r['fit'] or 'not adjacent'}"
+            f"  {r['one']}, {r['other']}: {r['joined']:.2f} (-> {r['one_causes_other']:.2f}, "
+            f"<- {r['other_causes_one']:.2f}); in the fit: {r['fit'] or 'not adjacent'}"
             for r in edges
         ]
         if not edges:
-            lines.append("  no pair is adjacent in the fit or in half of the refits")
+            lines.append("  no pair is adjacent in the fit or with a probability of .5")
         return "\n".join(lines)
 
     __str__ = summary

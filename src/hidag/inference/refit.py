@@ -95,6 +95,7 @@ class Refit:
     # The law as in network_arrays; empty if joint is not.
     edges: NDArray[np.int8]
     cells: Array
+    arrows: Array  # (K, K), probabilities of direct causes and effects
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return all fields by name, as arrays."""
@@ -163,7 +164,15 @@ def align_refit(refit: FitResult, fit: FitResult, matching: Matching | None = No
         asked=items.terms.thresholds,
         edges=edges,
         cells=cells,
+        arrows=_arrow_probabilities(refit)[np.ix_(order, order)],
     )
+
+
+def _arrow_probabilities(refit: FitResult) -> Array:
+    """Return the probabilities of a refit; where it has none, its class is certain."""
+    a = refit.graph.adjacency.astype(np.float64)
+    found = refit.edge_probabilities
+    return np.asarray(np.where(np.isnan(found), a / (1.0 + a * a.T), found))
 
 
 def match_refit(refit: Parts, fit: FitResult) -> Matching:

@@ -153,6 +153,8 @@ class Table:
             "penalty_strength": strength,
             **settings,
         }
+        if rows is not None:
+            own["uncertainty"] = "none"
         table = replace(self.observations, values=self.values[used])
         weights = None if self.weights is None else self.weights[used]
         with warnings.catch_warnings():

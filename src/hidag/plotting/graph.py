@@ -14,6 +14,8 @@ from hidag.exceptions import Advice, DataError, GraphError, Setting
 from hidag.plotting import figure as frame
 from hidag.plotting import style
 from hidag.plotting.layered_layout import Layout, Point, curve, lay_out
+from hidag.results import AnyFit, as_result
+from hidag.results.claims import claimed_graph
 from hidag.structure.graphs import CPDAG, DAG
 
 if TYPE_CHECKING:
@@ -40,11 +42,11 @@ _FOUND = _Look(style.INK, "solid", 1.6, "found")
 _TURNED = _Look(style.PURPLE, "solid", 2.0, "found, direction differs")
 _ADDITIONAL = _Look(style.VERMILION, (0, (5, 2)), 1.8, "not in the truth")
 _MISSED = _Look(style.BLUE, (0, (1.2, 2)), 1.8, "missed")
-#: By smallest bootstrap support.
+#: By smallest probability.
 _SUPPORT_LOOKS = (
-    (0.8, _Look(style.INK, "solid", 1.4, "in at least 80 % of refits")),
-    (0.5, _Look("#5d6a80", (0, (6, 2)), 1.4, "50 to 80 %")),
-    (0.0, _Look(style.FAINT, (0, (1.2, 1.8)), 1.4, "less than 50 %")),
+    (0.8, _Look(style.INK, "solid", 1.4, "probability at least .8")),
+    (0.5, _Look("#5d6a80", (0, (6, 2)), 1.4, ".5 to .8")),
+    (0.0, _Look(style.FAINT, (0, (1.2, 1.8)), 1.4, "below .5")),
 )
 
 #: Points: line widths of the weakest and the strongest edge.
@@ -56,10 +58,21 @@ _PAD_X, _PAD_Y, _MARGIN, _LEGEND_HEIGHT, _TITLE_HEIGHT = 9.0, 6.0, 10.0, 26.0, 2
 _HEAD_LENGTH, _HEAD_HALF_WIDTH, _HEAD_GAP = 9.0, 3.6, 9.0
 
 
-def support_of(refits: BootstrapResult) -> dict[tuple[str, str], float]:
-    """Return the share of bootstrap ``refits`` in which each pair of latents is adjacent."""
-    names, pairs = refits.latent_names, itertools.combinations(range(len(refits.latent_names)), 2)
-    return {(names[i], names[j]): float(refits.adjacent[i, j]) for i, j in pairs}
+def support_of(fit: AnyFit | BootstrapResult) -> dict[tuple[str, str], float]:
+    """Return the probability that each pair of latents is adjacent, by ``fit`` or a bootstrap."""
+    source: Any = fit if hasattr(fit, "edge_probabilities") else as_result(fit)
+    p, names = source.edge_probabilities, source.latent_names
+    pairs = itertools.combinations(range(len(names)), 2)
+    return {(names[i], names[j]): float(p[i, j] + p[j, i]) for i, j in pairs}
+
+
+def plot_claims(result: AnyFit, ax: Axes | None = None) -> Axes:
+    """Draw the edges that ``result`` states, dashed by probability, and return the axes ``ax``."""
+    fitted = as_result(result)
+    claims = fitted.claims()
+    known = claims and not any(np.isnan(claim.adjacency) for claim in claims)
+    graph = claimed_graph(claims, fitted.latent_names)
+    return plot_graph(graph, ax, support=support_of(fitted) if known else None)
 
 
 def graph_layout(graph: CPDAG | DAG, truth: CPDAG | DAG | None = None) -> Layout:
@@ -94,7 +107,7 @@ def plot_graph(
     strength : mapping from pairs of names to numbers >= 0, optional
         Line widths, the largest number being the widest line; for instance
         ``hidag.causal.edge_strengths(result)``.
-    support : mapping from pairs of names to shares, optional
+    support : mapping from pairs of names to probabilities, optional
         Dashes and, if space permits, numbers on the edges; for instance
         ``hidag.plotting.support_of(hidag.bootstrap(result, table))``. Not together with ``truth``.
     title : str, optional

@@ -189,15 +189,9 @@ def add_bootstrap(
     # Intervals of an earlier bootstrap are replaced even if this one has none.
     if effects is not None or Heading.INTERVENTIONS in content.headings:
         content = content.with_panel(panels.interventions_panel(result, effects))
-    edges, ends = bootstrap.edge_table(), {"->": [("one", "other")], "<-": [("other", "one")]}
     return replace(
         content.with_panel(panels.bootstrap_panel(bootstrap), first=True),
-        support=tuple((row["one"], row["other"], float(row["joined"])) for row in edges),
-        directions=tuple(
-            (row[cause], row[effect], float(row[f"{cause}_causes_{effect}"]))
-            for row in edges
-            for cause, effect in ends.get(row["fit"], ())
-        ),
+        edge_probabilities=tuple(map(tuple, bootstrap.edge_probabilities.tolist())),
         n_resampled=bootstrap.n_refits,
         unstable_latents=panels.find_unstable_latents(bootstrap),
     )

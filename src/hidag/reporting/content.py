@@ -81,15 +81,13 @@ class ReportContent:
 
     title: str = "Latent variables and their causal graph"
     warnings: tuple[str, ...] = ()  # issued by the fit
-    #: Pairs of latents with the share of bootstrap samples in which they are adjacent.
-    support: tuple[tuple[str, str, float], ...] = ()
+    #: (K, K): probabilities of edges, averaged over bootstrap samples; empty without a bootstrap.
+    edge_probabilities: tuple[tuple[float, ...], ...] = ()
     sections: tuple[Section, ...] = ()
     tables: tuple[Table, ...] = ()  # of the sections
     command: str = ""  # that reproduces the fit; empty if unknown
     misfits: tuple[str, ...] = ()  # evidence against the model from the comparison with the data
     fit_assessed: bool = False  # by statistics of item pairs; predictive checks do not suffice
-    #: Directed edges with the share of bootstrap samples that have the same direction.
-    directions: tuple[tuple[str, str, float], ...] = ()
     plots: bool = True  # whether the page has figures
     weighted: bool = False  # whether fit statistics used the sample weights
     n_resampled: int | None = None  # bootstrap samples; None if none

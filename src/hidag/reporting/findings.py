@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hidag.config import CONFIG
 from hidag.formatting import join_names, plural, shorten
 from hidag.plotting.q_matrix import standardized_loadings
+from hidag.results.claims import WEAK_LEVEL, Claim, show_probability
 from hidag.structure.graphs import DAG
 from hidag.structure.knowledge import Knowledge, nonadjacent_pairs
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from hidag.results import FitResult
 
 Pair = tuple[str, str]
+Array = NDArray[np.float64]
 
 #: More edges or latents are counted instead of named.
 _MAX_EDGES, _MAX_LATENTS = 8, 8
@@ -25,36 +29,25 @@ _N_STRONGEST = 3
 #: Effects that cancel in all possible states leave a rounding error of the strongest effect.
 _ZERO_STRENGTH = 1e-9
 _MAX_NAME_LENGTH = 40
-#: Share of bootstrap samples from which an edge counts as well supported.
-_HIGH_SUPPORT = 0.95
-#: With fewer bootstrap samples counts are reported instead of percentages.
+#: Fewer bootstrap samples are hardly informative.
 FEW_SAMPLES = 20
 _UNINFORMATIVE = "the items are too weakly informative to conclude that they are independent"
 
 
 @dataclass(frozen=True)
-class EdgeEvidence:
-    """Edges of a graph by their evidence."""
+class KnownEdges:
+    """What prior knowledge contributes to a graph."""
 
-    identified: tuple[Pair, ...]  # the data identify the direction
-    oriented_by_knowledge: tuple[Pair, ...]  # the direction needs the prior knowledge
-    undirected: tuple[Pair, ...]
-    required: tuple[Pair, ...]  # by prior knowledge, such as the steps of a hierarchy
-    excluded: tuple[Pair, ...] = ()  # pairs that prior knowledge forbids in both directions
-
-    @property
-    def estimated(self) -> tuple[Pair, ...]:
-        """Edges that the search could have omitted."""
-        return (*self.identified, *self.oriented_by_knowledge, *self.undirected)
+    required: tuple[Pair, ...] = ()  # such as the steps of a hierarchy
+    oriented: tuple[Pair, ...] = ()  # directions that the best graph has only with the knowledge
+    excluded: tuple[Pair, ...] = ()  # pairs that it forbids in both directions
 
     @classmethod
-    def of(cls, result: FitResult) -> EdgeEvidence:
-        """Return the edges of a fit by their evidence."""
-        graph = result.graph
-        directed, undirected = tuple(graph.directed_edges), tuple(graph.undirected_edges)
-        stored = result.settings.get("knowledge")
+    def of(cls, result: FitResult) -> KnownEdges:
+        """Return the contribution of the prior knowledge of a fit."""
+        graph, stored = result.graph, result.settings.get("knowledge")
         if not isinstance(stored, Mapping):
-            return cls(directed, (), undirected, ())
+            return cls()
         knowledge = Knowledge.from_dict(stored)
         adjacency = knowledge.required_adjacency(graph.names)
         member = graph.to_dag()
@@ -64,50 +57,49 @@ class EdgeEvidence:
             DAG(member.adjacency * (1 - adjacency), graph.names).to_cpdag().directed_edges
         )
         index = {name: k for k, name in enumerate(graph.names)}
+        directed = graph.directed_edges
         required = tuple((a, b) for a, b in directed if adjacency[index[a], index[b]])
-        rest = [edge for edge in directed if edge not in required]
+        oriented = tuple(e for e in directed if e not in required and e not in by_data)
         excluded = nonadjacent_pairs(knowledge, graph.names)
-        return cls(
-            tuple(edge for edge in rest if edge in by_data),
-            tuple(edge for edge in rest if edge not in by_data),
-            undirected,
-            required,
-            tuple((graph.names[i], graph.names[j]) for i, j in excluded),
-        )
+        return cls(required, oriented, tuple((graph.names[i], graph.names[j]) for i, j in excluded))
 
 
 def describe_findings(
-    result: FitResult,
-    support: Mapping[Pair, float] | None = None,
-    directions: Mapping[Pair, float] | None = None,
-    n_samples: int | None = None,
+    result: FitResult, probabilities: Array | None = None, n_samples: int | None = None
 ) -> list[str]:
-    """Return a paragraph on the edges and their bootstrap support, and one on the items.
+    """Return a paragraph on the edges and their probabilities, and one on the items.
 
-    ``support`` has shares of bootstrap samples by pair of latents, in either order, ``directions``
-    by cause and effect; ``n_samples`` is None if unknown.
+    ``probabilities``, shape (K, K), are those of a bootstrap with ``n_samples`` samples.
     """
-    edges, samples = EdgeEvidence.of(result), _BootstrapShares(n_samples)
-    # Required edges are in every graph: their support is not informative.
-    supported = _describe_support(edges, support, samples) if support is not None else []
-    supported += _describe_direction_support(edges, directions or {}, samples)
-    if supported and samples.are_few:
-        supported.append("So few bootstrap samples are hardly informative.")
-    sentences = [*_describe_edges(edges, result), *supported]
+    sentences = _describe_edges(result.claims(probabilities), KnownEdges.of(result), result)
+    if n_samples is not None and len(result.latent_names) > 1:
+        few = "; so few are hardly informative" if n_samples < FEW_SAMPLES else ""
+        number = plural(n_samples, "bootstrap sample")
+        sentences.append(f"Probabilities are averages over {number}{few}.")
     return [text for text in (" ".join(sentences), " ".join(_describe_items(result))) if text]
 
 
 def describe_empty_graph(result: FitResult) -> str:
     """Return the meaning of a graph without edges."""
     n_latents = len(result.latent_names)
-    n_pairs, n_excluded = n_latents * (n_latents - 1) // 2, len(EdgeEvidence.of(result).excluded)
+    n_pairs, n_excluded = n_latents * (n_latents - 1) // 2, len(KnownEdges.of(result).excluded)
     if n_excluded:
         share = f"{n_excluded:,} of {n_pairs:,}" if n_excluded < n_pairs else "all"
         mark = ";" if n_excluded < n_pairs else ":"
         return f"The graph has no edge{mark} prior knowledge excludes {share} pairs."
+    return f"The graph has no edge{_meaning_of_none(result)}."
+
+
+def _meaning_of_none(result: FitResult) -> str:
+    """Return what follows from a graph without edges, as a clause."""
+    pairs = np.triu(result.edge_probabilities + result.edge_probabilities.T, 1)
+    if np.isfinite(pairs).all() and pairs.max() >= WEAK_LEVEL / 2:
+        a, b = np.unravel_index(pairs.argmax(), pairs.shape)
+        pair = _pairs([(result.latent_names[a], result.latent_names[b])])
+        return f"; the most probable pair is {pair} ({show_probability(pairs[a, b])})"
     if _is_uninformative(result):
-        return f"The graph has no edge, but {_UNINFORMATIVE}."
-    return "The graph has no edge: the latents appear to be independent."
+        return f", but {_UNINFORMATIVE}"
+    return ": the latents appear to be independent"
 
 
 def _is_uninformative(result: FitResult) -> bool:
@@ -116,108 +108,67 @@ def _is_uninformative(result: FitResult) -> bool:
     return low or not result.q_matrix.any(axis=0).all()
 
 
-def _describe_edges(edges: EdgeEvidence, result: FitResult) -> list[str]:
+def _describe_edges(claims: Sequence[Claim], known: KnownEdges, result: FitResult) -> list[str]:
     n_latents = len(result.latent_names)
-    n_edges, n_pairs = len(edges.estimated) + len(edges.required), n_latents * (n_latents - 1) // 2
+    n_pairs = n_latents * (n_latents - 1) // 2
     if n_latents == 1:
         return []
-    many = len(edges.excluded) > _MAX_EDGES
-    named = f"{len(edges.excluded):,} pairs" if many else _pairs(edges.excluded)
+    many = len(known.excluded) > _MAX_EDGES
+    named = f"{len(known.excluded):,} pairs" if many else _pairs(known.excluded)
     excluded = [f"Excluded by prior knowledge, whatever the data: {named}."] if named else []
-    if not n_edges:
-        if len(edges.excluded) == n_pairs:
+    if not claims:
+        if len(known.excluded) == n_pairs:
             return ["No two latents are connected: prior knowledge excludes all pairs."]
-        meaning = "" if excluded else ": they appear to be independent"
-        if _is_uninformative(result):
-            meaning = f", but {_UNINFORMATIVE}"
+        meaning = "" if excluded else _meaning_of_none(result)
         return [f"No two latents are connected{meaning}.", *excluded]
-    if n_edges > _MAX_EDGES:
-        return [*_count_edges(edges, n_pairs), *excluded]
+    estimated = [claim for claim in claims if (claim.one, claim.other) not in known.required]
     out = []
-    if edges.identified:
-        out.append(f"Under the model, the data indicate that {_arrows(edges.identified)}.")
-    if edges.oriented_by_knowledge:
-        how = "with a direction that follows only together with the prior knowledge"
-        out.append(f"Directly related, {how}: {_arrows(edges.oriented_by_knowledge)}.")
-    if edges.undirected:
-        out.append(f"Directly related, direction not identified: {_pairs(edges.undirected)}.")
-    if edges.required:
-        out.append(f"Required by prior knowledge, not estimated: {_arrows(edges.required)}.")
-        if not edges.estimated and n_latents > 2:
+    if any(math.isnan(claim.adjacency) for claim in estimated):
+        edges = "; ".join(claim.mark for claim in estimated[:_MAX_EDGES])
+        more = f" and {len(estimated) - _MAX_EDGES} more" if len(estimated) > _MAX_EDGES else ""
+        note = result.uncertainty_note and f": {result.uncertainty_note}"
+        out.append(f"Edges of the best graph: {edges}{more}.")
+        out.append(f"The probabilities of edges were not computed{note}.")
+    elif len(estimated) > _MAX_EDGES:
+        n_arrows = sum(claim.directed for claim in estimated)
+        n_firm = sum(claim.directed or claim.firm for claim in estimated)
+        out.append(
+            f"{n_firm:,} of the {n_pairs:,} pairs of latents are directly related with a "
+            f"probability of at least {estimated[0].level:g}; the direction is as certain for "
+            f"{n_arrows or 'none'} of them."
+        )
+    else:
+        out += _describe_claims(estimated, known)
+    if known.required:
+        out.append(f"Required by prior knowledge, not estimated: {_arrows(known.required)}.")
+        if not estimated and n_latents > 2:
             out.append("No other pair of latents is connected.")
     return out + excluded
 
 
-def _count_edges(edges: EdgeEvidence, n_pairs: int) -> list[str]:
-    n_edges = len(edges.estimated) + len(edges.required)
-    out = [
-        f"{n_edges:,} of the {n_pairs:,} pairs of latents are connected; the data identify the "
-        f"direction of {len(edges.identified) or 'none'} of these edges."
-    ]
-    if n_more := len(edges.oriented_by_knowledge):
-        number = plural(n_more, "more direction follows", "more directions follow")
-        out.append(f"{number} only together with the prior knowledge.")
-    if edges.required:
-        number = plural(len(edges.required), "edge is", "edges are")
-        out.append(f"{number} required by prior knowledge, not estimated.")
+def _describe_claims(claims: Sequence[Claim], known: KnownEdges) -> list[str]:
+    """Return a sentence for each degree of certainty; "causes" only at the claim level."""
+    arrows = [claim for claim in claims if claim.directed]
+    by_knowledge = [claim for claim in arrows if (claim.one, claim.other) in known.oriented]
+    by_data = [claim for claim in arrows if claim not in by_knowledge]
+    others = [claim for claim in claims if not claim.directed]
+    out = []
+    if by_data:
+        causes = [f"{_cut(c.one)} causes {_cut(c.other)} ({c.shown})" for c in by_data]
+        out.append(f"Under the model, with its probability: {join_names(causes)}.")
+    if by_knowledge:
+        causes = [f"{_cut(c.one)} causes {_cut(c.other)} ({c.shown})" for c in by_knowledge]
+        how = "with a direction that follows only together with the prior knowledge"
+        out.append(f"Directly related, {how}: {join_names(causes)}.")
+    for words, part in (
+        ("Directly related, direction uncertain", [c for c in others if c.firm]),
+        ("Probably directly related", [c for c in others if not c.firm and not c.weak]),
+        ("In the best graph, but improbable", [c for c in others if c.weak]),
+    ):
+        if part:
+            pairs = [f"{_cut(c.one)} and {_cut(c.other)} ({c.shown})" for c in part]
+            out.append(f"{words}: {'; '.join(pairs)}.")
     return out
-
-
-class _BootstrapShares:
-    """Wording of shares of bootstrap samples: percentages, or counts if there are few."""
-
-    def __init__(self, number: int | None) -> None:
-        self.number = number
-        self.are_few = number is not None and number < FEW_SAMPLES
-        #: The share that counts as well supported, and the noun at the first mention.
-        self.high = self.share(1.0) if self.are_few else f"in at least {_HIGH_SUPPORT:.0%}"
-        self.noun = " bootstrap samples" if self.are_few else " of the bootstrap samples"
-
-    def share(self, share: float) -> str:
-        """Return a share as a phrase."""
-        if self.number is None or not self.are_few:
-            return f"in {share:.0%}"
-        count = round(share * self.number)
-        if count == self.number > 1:
-            return f"in all {count}"
-        return f"in {count or 'none'} of {self.number}"
-
-
-def _describe_support(
-    edges: EdgeEvidence, support: Mapping[Pair, float], samples: _BootstrapShares
-) -> list[str]:
-    shares = sorted((support.get(p, support.get(p[::-1], 0.0)), p) for p in edges.estimated)
-    if not shares:
-        return []
-    lowest, pair = shares[0][0], _pairs([shares[0][1]])
-    if len(shares) == 1:
-        share = samples.share(lowest) if lowest < _HIGH_SUPPORT else samples.high
-        return [f"{pair} are connected {share}{samples.noun}."]
-    noun = "estimated pairs" if edges.required else "pairs"
-    n_high, high = sum(share >= _HIGH_SUPPORT for share, _ in shares), samples.high + samples.noun
-    if n_high == len(shares):
-        return [f"Each of these {noun} is connected {high}."]
-    number = f"{n_high or 'None'} of these {len(shares)} {noun} {'is' if n_high < 2 else 'are'}"
-    least = f"the least supported, {pair}, {samples.share(lowest)}"
-    return [f"{number} connected {high}; {least}."]
-
-
-def _describe_direction_support(
-    edges: EdgeEvidence, directions: Mapping[Pair, float], samples: _BootstrapShares
-) -> list[str]:
-    shares = sorted((directions[edge], edge) for edge in edges.identified if edge in directions)
-    if not shares:
-        return []
-    lowest, (a, b) = shares[0]
-    arrow = f"from {_cut(a)} to {_cut(b)}"
-    if len(shares) == 1:
-        return [f"The direction {arrow} recurs {samples.share(lowest)}."]
-    n_high = sum(share >= _HIGH_SUPPORT for share, _ in shares)
-    if n_high == len(shares):
-        return [f"Each direction recurs {samples.high}."]
-    number = f"{n_high or 'None'} of the {len(shares)} directions"
-    least = f"the least supported, {arrow}, {samples.share(lowest)}"
-    return [f"{number} {'recurs' if n_high < 2 else 'recur'} {samples.high}; {least}."]
 
 
 def _describe_items(result: FitResult) -> list[str]:

@@ -200,7 +200,9 @@ def bootstrap_panel(bootstrap: BootstrapResult) -> Panel:
     edges = [row for row in bootstrap.edge_table() if row["fit"] or row["joined"] >= _RARE]
     agreement = bootstrap.agreement_table()
     tables = [
-        _table_of_dicts("edge_support", "Support of edges (shares of bootstrap samples)", edges),
+        _table_of_dicts(
+            "edge_support", "Probabilities of edges, averaged over bootstrap samples", edges
+        ),
         _table_of_dicts("agreement", "Agreement of the latents across samples", agreement),
     ]
     if bootstrap.n_refits >= MIN_REPLICATES:

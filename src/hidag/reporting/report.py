@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,8 +26,9 @@ from hidag.reporting import fit_description as about
 from hidag.reporting import html_page
 from hidag.reporting.assembly import assemble_report, missing_section
 from hidag.reporting.content import ReportContent, display_table
-from hidag.reporting.findings import FEW_SAMPLES, describe_empty_graph, describe_findings
+from hidag.reporting.findings import describe_empty_graph, describe_findings
 from hidag.results import AnyFit, FitResult, as_result
+from hidag.results.claims import Claim, claim_level_of, claimed_graph
 
 if TYPE_CHECKING:
     from hidag.inference.bootstrap_result import BootstrapResult
@@ -136,18 +137,19 @@ def render_report(
         vars(one) | {"id": f"part-{number}", "tables": [tables[name] for name in one.tables]}
         for number, one in parts
     ]
-    support = {(a, b): share for a, b, share in content.support} if content.support else None
-    directions = {(a, b): share for a, b, share in content.directions}
-    n_samples = content.n_resampled
+    n_samples, names = content.n_resampled, result.latent_names
+    probabilities = np.array(content.edge_probabilities) if content.edge_probabilities else None
+    claims = result.claims(probabilities)
     script = html_page.read_asset("report.js")
     warnings = (*content.warnings, *content.misfits, *content.unstable_latents)
     return html_page.render_page(
         "report.html.jinja",
-        names=(*result.item_names, *result.latent_names),
+        names=(*result.item_names, *names),
         title=content.title,
-        drawing=draw_graph(result, support, directions) if len(result.latent_names) > 1 else None,
-        findings=describe_findings(result, support, directions, n_samples),
-        few_samples=n_samples if (n_samples or FEW_SAMPLES) < FEW_SAMPLES else None,
+        drawing=draw_graph(result, claims) if len(names) > 1 else None,
+        findings=describe_findings(result, probabilities, n_samples),
+        edges=claims,
+        level=claim_level_of(result.settings),
         empty_graph=describe_empty_graph(result),
         sections=sections,
         contents=[*_FIRST_SECTIONS, *((s["id"], s["heading"]) for s in sections), *_LAST_SECTIONS],
@@ -182,8 +184,6 @@ def fit_variables(result: FitResult, *, plots: bool = True) -> dict[str, Any]:
         "result": result,
         "sentences": about.describe_fit(result),
         "has_knowledge": bool(about.describe_knowledge(result)),
-        "edges": about.format_edges(result.graph),
-        "n_directed": len(result.graph.directed_edges),
         "n_undirected": len(result.graph.undirected_edges),
         "families": about.count_families(result),
         "reasons": _family_reasons(result),
@@ -239,17 +239,20 @@ def _format_setting(value: object) -> str:
 
 def draw_graph(
     result: FitResult,
-    support: Mapping[tuple[str, str], float] | None = None,
-    directions: Mapping[tuple[str, str], float] | None = None,
+    claims: Sequence[Claim] | None = None,
 ) -> dict[str, Any]:
     """Return size, nodes and edges of the drawing of a fit's graph, for the template.
 
-    Bootstrap shares are as in `describe_findings`. Centres and paths have y growing downwards;
+    Edges are the claims, those of the fit by default. Centres and paths have y growing downwards;
     labels are names shortened to the boxes; strengths are absolute correlations in the fitted law.
     """
-    graph, layout, law = result.graph, graph_layout(result.graph), network_law(result)
+    stated = result.claims() if claims is None else tuple(claims)
+    graph = claimed_graph(stated, result.latent_names)
+    layout, law, best = graph_layout(graph), network_law(result), result.graph.adjacency
+    claim_of = {frozenset((claim.one, claim.other)): claim for claim in stated}
     n_rows = result.n_samples if np.isnan(result.n_counted) else result.n_counted
-    a, inference, strengths = graph.adjacency, condition_law(law), edge_strengths(result)
+    a, inference = graph.adjacency, condition_law(law)
+    strengths = edge_strengths(result, graph)
     width = max(layout.width + 2 * _MARGIN, _MIN_WIDTH)
     height = max(layout.height + 2 * _MARGIN, _MIN_HEIGHT)
     left, top = (width - layout.width) / 2, (height - layout.height) / 2
@@ -257,13 +260,13 @@ def draw_graph(
     for (i, j), route in layout.routes.items():
         source, target, points = (i, j, route) if a[i, j] else (j, i, route[::-1])
         names = graph.names[source], graph.names[target]
-        share = None if support is None else support.get(names, support.get(names[::-1], 0.0))
+        claim = claim_of[frozenset(names)]
         steps = curve([(x + left, layout.height - y + top) for x, y in points])
         path = " ".join(k + " ".join(f"{x:.1f},{y:.1f}" for x, y in part) for k, part in steps)
         edge: dict[str, Any] = {"source": source, "target": target, "path": path}
-        edge |= {"directed": not a[target, source], "support": share}
+        edge |= {"directed": claim.directed, "claim": claim}
         edge["strength"] = strengths[(graph.names[min(i, j)], graph.names[max(i, j)])]
-        edges.append(edge | {"direction_support": (directions or {}).get(names)})
+        edges.append(edge)
     nodes = []
     for k, name in enumerate(graph.names):
         (x, y), size = layout.centres[k].tolist(), layout.sizes[k].tolist()
@@ -276,10 +279,12 @@ def draw_graph(
         node |= {"width": size[0], "height": size[1]}
         node["rows"] = _conditional_table(law, k, graph.names, inference, n_rows)
         # Neighbours joined by an undirected edge.
-        node["undecided"] = [graph.names[c] for c in np.flatnonzero((a[k] == 1) & (a[:, k] == 1))]
+        node["undecided"] = [
+            graph.names[c] for c in np.flatnonzero((best[k] == 1) & (best[:, k] == 1))
+        ]
         nodes.append(node)
-    has_support = bool(edges) and support is not None
-    drawn = {"nodes": nodes, "edges": edges, "has_support": has_support}
+    known = bool(edges) and not any(np.isnan(claim.adjacency) for claim in stated)
+    drawn = {"nodes": nodes, "edges": edges, "has_probabilities": known}
     return {"width": width, "height": height, **drawn}
 
 

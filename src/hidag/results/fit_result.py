@@ -28,6 +28,7 @@ from hidag.network_em.posterior import (
     upper_level_probabilities,
 )
 from hidag.parallel import one_blas_thread
+from hidag.results.claims import Claim, claim_level_of, claims_of
 from hidag.strategy.observed_likelihood.edge_tests import EdgeTest, KnowledgeCost
 from hidag.strategy.problem import StartRecord
 from hidag.structure.graphs import CPDAG
@@ -114,6 +115,10 @@ class FitResult:
         Labels of answers, the first one for 0.
     reading : mapping
         Options with which the command line read the table.
+    edge_probabilities : ndarray, shape (K, K)
+        Probability that the row's latent causes the column's directly; NaN if not computed.
+    uncertainty_note : str
+        Why there are no probabilities; empty if there are.
     """
 
     item_names: tuple[str, ...]
@@ -154,8 +159,13 @@ class FitResult:
     graph_by_likelihood: bool = False
     answer_words: Mapping[str, Sequence[str]] = field(default_factory=dict)
     reading: Mapping[str, Any] = field(default_factory=dict)
+    edge_probabilities: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    uncertainty_note: str = ""
 
     def __post_init__(self) -> None:
+        n_latents = len(self.latent_names)
+        if self.edge_probabilities.shape != (n_latents, n_latents):
+            object.__setattr__(self, "edge_probabilities", np.full((n_latents, n_latents), np.nan))
         if np.isnan(self.n_counted) and not self.weighted:
             object.__setattr__(self, "n_counted", float(self.n_samples))
 
@@ -172,6 +182,18 @@ class FitResult:
         states are compared item by item only.
         """
         return certify_result(self, information=information)
+
+    def claims(self, probabilities: Array | None = None) -> tuple[Claim, ...]:
+        """Return the statements about edges at the claim level of the settings.
+
+        ``probabilities``, shape (K, K), replace those of the fit, for instance by a bootstrap's.
+        """
+        known = self.settings.get("knowledge")
+        required = None
+        if isinstance(known, Mapping):
+            required = Knowledge.from_dict(known).required_adjacency(self.latent_names)
+        own = self.edge_probabilities if probabilities is None else probabilities
+        return claims_of(self.graph, own, claim_level_of(self.settings), required)
 
     @property
     def all_starts_stopped(self) -> bool:

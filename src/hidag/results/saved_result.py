@@ -37,7 +37,7 @@ _PLAIN = (
 _FACTS = (
     "seed", "penalty_strength_used", "penalty_threshold_used", "weighted", "n_counted",
     "n_unanswered", "n_latents_reason", "overdispersed", "noiseless", "interacting",
-    "knowledge_cost", "graph_by_likelihood", "answer_words", "reading",
+    "knowledge_cost", "graph_by_likelihood", "answer_words", "reading", "uncertainty_note",
 )  # fmt: skip
 
 
@@ -63,6 +63,7 @@ def write_result(result: FitResult, path: Path) -> Path:
         "cutpoints": result.parameters.cutpoints,
         "trace": result.trace,
         "graph": np.asarray(result.graph.adjacency),
+        "edge_probabilities": result.edge_probabilities,
     }
     if result.q_given is not None:
         arrays["q_given"] = result.q_given
@@ -136,6 +137,7 @@ def load(path: str | Path) -> FitResult:
         settings=header["settings"],
         versions=header["versions"],
         seen_rows=seen,
+        edge_probabilities=arrays.get("edge_probabilities", np.zeros((0, 0))),
         knowledge_cost={
             part: KnowledgeCost(**{**cost, "pairs": tuple(map(tuple, cost["pairs"]))})
             for part, cost in costs.items()

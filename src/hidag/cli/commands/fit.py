@@ -120,6 +120,13 @@ def fit(
         "Effective sample size of the expected counts: auto (from the information about the "
         "latents), all (the number of rows), or a share of the rows such as 0.5.",
     ),
+    uncertainty: str = graph_option(
+        "quick",
+        "Probabilities of edges: quick, full (from the likelihood of more graphs), or none.",
+    ),
+    claim_level: float = graph_option(
+        0.8, "Probability from which arrows and edges are stated as such."
+    ),
     require: list[str] | None = graph_option(
         None,
         "Edges that the graph must have, such as 'Z1->Z2'; several are separated by commas, or the "
@@ -194,6 +201,8 @@ def fit(
         effective_size=_number_or_text(effective_size),
         graph_score=score,
         search=search,
+        uncertainty=uncertainty,
+        claim_level=claim_level,
         knowledge=read_knowledge(knowledge, *edges, names),
         n_starts="auto" if starts is None else starts,
         max_iter=max_iter,

@@ -1,0 +1,353 @@
+"""Posterior probabilities of edges, from the observed-data likelihood of many graphs.
+
+The marginal likelihood of a graph is approximated by the largest log-likelihood of the observed
+data over its laws, with the items held, minus a complexity per parameter of the law. The evidence
+is discounted for the items' coefficients and the Q-matrix, which were estimated from the same rows.
+All directed acyclic graphs are equally likely beforehand.
+
+The likelihood of the most probable classes is computed. For the other graphs it is predicted by a
+sum of terms for adjacent pairs and for triples in which one latent has the other two as parents
+(the characteristic imset, which members of a class share), fitted to the computed ones. The sum
+over all graphs is then exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hidag.config import CONFIG
+from hidag.em.e_step import StateScores
+from hidag.kernels.dag_sums import (
+    log_sum_of_dags,
+    project_laws,
+    sample_dags,
+    sum_over_dags,
+)
+from hidag.latent.laws import Parents, n_free_in_table, possible_cells
+from hidag.strategy.observed_likelihood.likelihood_search import ObservedFit
+from hidag.structure.knowledge import ADJACENT, FORBIDDEN
+
+Array = NDArray[np.float64]
+#: Parent sets as bit masks, one for each latent.
+Masks = tuple[int, ...]
+#: Spawn key of the random numbers in the tree of seeds, far from those of the starts.
+_SEED_KEY = 1 << 21
+
+
+@dataclass(frozen=True)
+class GraphLikelihoods:
+    """Log-likelihood of the observed data over graphs, with the items held.
+
+    Sums over rows are made once, at the law ``center``: from there the log-likelihood is quadratic
+    in the probabilities of the states, because laws of graphs that are not much less likely change
+    a row's likelihood by a few percent.
+    """
+
+    observed: ObservedFit
+    center: Array  # (S,)
+    slope: Array  # (S,): derivative of the log-likelihood about the probabilities
+    curvature: NDArray[np.float32]  # (S, S): minus the second derivative
+    n_rows: float
+
+    @classmethod
+    def of(cls, observed: ObservedFit, center: Array) -> GraphLikelihoods:
+        """Return the likelihoods around a law; equal rows of categorical items are counted."""
+        data, items, space = observed.data, observed.parameters, observed.space
+        rows, weights = data.extended, data.row_weights
+        if (rows == np.round(rows)).all():
+            rows, place = np.unique(rows, axis=0, return_inverse=True)
+            weights = np.bincount(place.ravel(), weights).astype(np.float64)
+        step = -(-len(rows) * len(center) // CONFIG.edge_probabilities.density_cells)
+        rows, weights = rows[::step], weights[::step]
+        tables = items.tables(items.terms.features(space.states()))
+        joint = rows @ StateScores.of(tables, space.uniform(), data.incomplete).weights
+        joint -= joint.max(axis=1, keepdims=True)
+        np.exp(joint, out=joint)
+        joint /= np.maximum(joint @ center, np.finfo(float).tiny)[:, None]
+        single = joint.astype(np.float32)
+        curvature = (single.T * weights.astype(np.float32)) @ single
+        return cls(observed, center, weights @ joint, curvature, float(weights.sum()))
+
+    def cells(self, graph: Masks) -> NDArray[np.int64]:
+        """Return the number of each state's cell in the table of each latent, (K, S)."""
+        levels, states = self.observed.space.levels, self.observed.space.states().T
+        out = np.zeros(states.shape, dtype=np.int64)
+        for k, mask in enumerate(graph):
+            for a in (*(a for a in range(len(levels)) if mask >> a & 1), k):
+                out[k] = out[k] * levels[a] + states[a]
+        return out
+
+    def of_graphs(self, graphs: Sequence[Masks]) -> Array:
+        """Return the log-likelihood of each graph with its best law, relative to the center's.
+
+        Laws are fitted by over-relaxed EM.
+        """
+        cells = np.array([self.cells(graph) for graph in graphs])
+        config, em = CONFIG.edge_probabilities, CONFIG.em
+        n_graphs, levels = len(cells), np.array(self.observed.space.levels)
+
+        def project(counts: Array, chosen: NDArray[np.intp]) -> Array:
+            laws = np.empty(counts.shape)
+            project_laws(counts, cells[chosen], levels, laws)
+            return laws
+
+        active = np.arange(n_graphs)
+        current = project(np.tile(self.observed.law, (n_graphs, 1)), active)
+        plain, value = current.copy(), np.full(n_graphs, -np.inf)
+        factor, relaxed = np.ones(n_graphs), np.zeros(n_graphs, dtype=bool)
+        for _ in range(config.max_law_steps):
+            away = current[active] - self.center
+            bent = (away.astype(np.float32) @ self.curvature).astype(np.float64)
+            found = away @ self.slope - 0.5 * (away * bent).sum(axis=1)
+            # An over-relaxed step that overshot is replaced by the plain one.
+            over = relaxed[active] & (found < value[active])
+            back = active[over]
+            current[back], relaxed[back], factor[back] = plain[back], False, 1.0
+            going = ~over & ~(found - value[active] < config.law_tolerance)
+            on = active[going]
+            value[active[~over]] = found[~over]
+            if not len(on) and not len(back):
+                break
+            old = current[on]
+            plain[on] = step = project(old * np.maximum(self.slope - bent[going], 0.0), on)
+            both = (step > em.negligible_probability) & (old > em.negligible_probability)
+            ratio = np.where(both, step / np.where(both, old, 1.0), 1.0)
+            current[on] = project(step * ratio ** (factor[on, None] - 1.0), on)
+            relaxed[on] = factor[on] > 1.0
+            factor[on] = np.minimum(factor[on] * em.relaxation_growth, em.max_relaxation)
+            active = np.sort(np.concatenate([back, on]))
+        return value
+
+
+@dataclass(frozen=True)
+class _Families:
+    """Local scores of families (a latent with its parents), as tables (K, 2^K)."""
+
+    counted: Array  # expected log-likelihood if latents were observed
+    n_parameters: Array
+    allowed: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, observed: ObservedFit, rules: NDArray[np.uint8] | None) -> _Families:
+        """Return the tables; families that knowledge forbids are not allowed."""
+        space, n = observed.space, observed.space.n_latents
+        cube = (observed.law * observed.data.n_counted).reshape(space.levels)
+        shape = (n, 1 << n)
+        counted, parameters = np.zeros(shape), np.zeros(shape)
+        allowed = np.zeros(shape, dtype=bool)
+        margins: dict[int, float] = {}
+
+        def entropy(mask: int) -> float:
+            if mask not in margins:
+                away = tuple(a for a in range(n) if not mask >> a & 1)
+                part = cube.sum(axis=away)
+                margins[mask] = float((part * np.log(np.maximum(part, 1e-300))).sum())
+            return margins[mask]
+
+        constraints = np.zeros((n, n), dtype=np.uint8) if rules is None else rules
+        for k in range(n):
+            never = sum(1 << a for a in range(n) if a == k or constraints[a, k] & FORBIDDEN)
+            must = sum(
+                1 << a for a in range(n) if constraints[a, k] & ADJACENT and not never >> a & 1
+            )
+            for mask in range(1 << n):
+                many = mask.bit_count() > CONFIG.edge_probabilities.max_parents
+                if many or mask & never or must & ~mask:
+                    continue
+                allowed[k, mask] = True
+                counted[k, mask] = entropy(mask | 1 << k) - entropy(mask)
+                causes = tuple(a for a in range(n) if mask >> a & 1)
+                sizes = math.prod(space.levels[a] for a in causes) * (space.levels[k] - 1)
+                if observed.possible is not None:
+                    sizes = n_free_in_table(possible_cells(observed.possible, space, k, causes))
+                parameters[k, mask] = sizes
+        return cls(counted, parameters, allowed)
+
+    def of_graphs(self, table: Array, graphs: NDArray[np.int64]) -> Array:
+        """Return the sums of a table over the families of graphs (n, K)."""
+        return np.asarray(table[np.arange(graphs.shape[1]), graphs].sum(axis=1))
+
+
+class _Imset:
+    """Adjacent pairs and triples with two parents: the coordinates of a class of graphs."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self.sets = [*combinations(range(n), 2), *combinations(range(n), 3)]
+
+    def of_graphs(self, graphs: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Return the coordinates of graphs (n, K) as zeros and ones."""
+        out = np.zeros((len(graphs), len(self.sets)), dtype=np.uint8)
+        for place, members in enumerate(self.sets):
+            every = sum(1 << a for a in members)
+            for k in members:
+                rest = every ^ 1 << k
+                out[:, place] |= (graphs[:, k] & rest) == rest
+        return out
+
+    def keys(self, graphs: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Return a number for the class of each graph."""
+        rng = np.random.default_rng(0)
+        words = rng.integers(1 << 63, size=len(self.sets), dtype=np.uint64)
+        return np.asarray((self.of_graphs(graphs) * words).sum(axis=1, dtype=np.uint64))
+
+    def local(self, coefficients: Array) -> Array:
+        """Return the tables (K, 2^K) of families whose sums over a graph are these effects."""
+        masks = np.arange(1 << self.n)
+        out = np.zeros((self.n, len(masks)))
+        for members, value in zip(self.sets, coefficients, strict=True):
+            every = sum(1 << a for a in members)
+            for k in members:
+                rest = every ^ 1 << k
+                out[k, (masks & rest) == rest] += value
+        return out
+
+
+def members_of(graph: Masks, allowed: NDArray[np.bool_]) -> list[Masks]:
+    """Return the allowed graphs of a Markov equivalence class; none if there are too many.
+
+    Members are connected by reversals of covered edges (Chickering 1995).
+    """
+    found, seen = [graph], {graph}
+    for one in found:
+        if len(found) > CONFIG.edge_probabilities.max_members:
+            return []
+        for k, mask in enumerate(one):
+            for a in range(len(one)):
+                if mask >> a & 1 and mask ^ 1 << a == one[a]:
+                    turned = list(one)
+                    turned[k], turned[a] = one[a], one[a] | 1 << k
+                    other = tuple(turned)
+                    if other not in seen:
+                        seen.add(other)
+                        found.append(other)
+    return [one for one in found if all(allowed[k, mask] for k, mask in enumerate(one))]
+
+
+def edge_probabilities(
+    observed: ObservedFit,
+    parents: Parents,
+    law: Array,
+    *,
+    ratio: float,
+    n_graphs: int,
+    rules: NDArray[np.uint8] | None = None,
+    seed: int = 0,
+) -> Array:
+    """Return the probability that each latent causes each other one directly, shape (K, K).
+
+    Parameters
+    ----------
+    observed : ObservedFit
+        Its law is not restricted by a graph.
+    parents : tuple of tuple of int
+        An allowed graph, the best one known.
+    law : ndarray, shape (S,)
+        The best law over it.
+    ratio : float
+        Information ratio.
+    n_graphs : int
+        Largest number of classes whose likelihood is computed.
+    rules : ndarray of uint8, shape (K, K), optional
+        Constraints of prior knowledge.
+    """
+    config = CONFIG.edge_probabilities
+    likelihoods, families = GraphLikelihoods.of(observed, law), _Families.of(observed, rules)
+    n = observed.space.n_latents
+    imset, sequence = _Imset(n), np.random.SeedSequence(seed, spawn_key=(_SEED_KEY,))
+    rng, n_rows = np.random.default_rng(sequence), ratio * likelihoods.n_rows
+    items = observed.parameters
+    of_pair = 2.0 * (items.n_items + np.count_nonzero(items.loadings)) / n
+    evidence = n_rows / (n_rows + config.rows_per_coefficient * of_pair)
+    price = 0.5 * math.log1p(config.price_rows * n_rows * evidence**2)
+    fixed = np.where(families.allowed, -price * families.n_parameters, -np.inf)
+    start = [sum(1 << a for a in causes) for causes in parents]
+    graphs, values = np.array([start], dtype=np.int64), np.zeros(0)
+    expected = evidence * ratio * families.counted
+    members: list[list[Masks]] = []
+    while True:
+        new = graphs[len(values) :]
+        found = likelihoods.of_graphs([tuple(g) for g in new.tolist()])
+        values = np.append(values, evidence * found)
+        x = imset.of_graphs(graphs).astype(np.float64)
+        offset = families.of_graphs(expected, graphs)
+        totals = values + families.of_graphs(fixed, graphs)
+        noise = config.noise * (1.0 + totals.max() - totals)
+        constant, coefficients = _ridge(x, values - offset, noise)
+        scores = fixed + expected + imset.local(coefficients)
+        members += [members_of(tuple(graph), families.allowed) for graph in new.tolist()]
+        log_sum = log_sum_of_dags(scores)
+        sizes = np.array([len(one) for one in members])
+        predicted = np.exp(families.of_graphs(scores, graphs) - log_sum)
+        rest = 1.0 - float(sizes @ predicted)
+        if len(graphs) >= n_graphs or rest < config.negligible_mass:
+            break
+        pool = _draw_classes(scores, graphs[totals.argmax()], imset, rng)
+        known = imset.keys(graphs)
+        pool = pool[~np.isin(imset.keys(pool), known)]
+        if not len(pool):
+            break
+        take = min(config.graphs_per_round, n_graphs - len(graphs))
+        chosen = np.argsort(-families.of_graphs(scores, pool), kind="stable")[:take]
+        graphs = np.vstack([graphs, pool[chosen]])
+    others = np.zeros((n, n))
+    if rest >= config.negligible_mass:
+        sum_over_dags(scores, others)
+    return _sum_up(members, np.exp(totals - constant - log_sum), predicted, others)
+
+
+def _draw_classes(
+    scores: Array, begin: NDArray[np.int64], imset: _Imset, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Return a graph of each class that a Markov chain visits, (n, K)."""
+    config, n = CONFIG.edge_probabilities, len(begin)
+    moves = rng.integers(2, size=(config.chain_steps, 3))
+    moves[:, 0] = rng.integers(n, size=len(moves))
+    moves[:, 1] = (moves[:, 0] + 1 + rng.integers(n - 1, size=len(moves))) % n
+    drawn = np.empty((len(moves) // config.thinning, n), dtype=np.int64)
+    limits = np.log(rng.random(len(moves))) * config.heat
+    sample_dags(scores, begin.copy(), moves, limits, drawn)
+    _, first = np.unique(imset.keys(drawn), return_index=True)
+    return drawn[first]
+
+
+def _ridge(x: Array, y: Array, noise: Array) -> tuple[float, Array]:
+    """Return the constant and the coefficients of a regression with normal priors."""
+    design = np.hstack([np.ones((len(x), 1)), x]) / noise[:, None]
+    precision = np.full(design.shape[1], CONFIG.edge_probabilities.prior_precision)
+    precision[0] = 1e-8
+    found = np.linalg.solve(design.T @ design + np.diag(precision), design.T @ (y / noise))
+    return float(found[0]), np.asarray(found[1:], dtype=np.float64)
+
+
+def _sum_up(members: list[list[Masks]], exact: Array, predicted: Array, others: Array) -> Array:
+    """Return the probabilities from the weights of all graphs, exact for the members of classes.
+
+    ``others`` (K, K) are the shares of all graphs' predicted weights with each edge, or zero if the
+    members have almost all. A direction that differs between members of a class has one half,
+    whatever their numbers: in nine of ten members of a chain of ten latents the edge at its end
+    points outwards.
+    """
+    n, mass = len(others), float(others.any())
+    edges, rest, bits = np.zeros((n, n)), others.copy(), np.arange(n)
+    for graphs, computed, replaced in zip(members, exact, predicted, strict=True):
+        if graphs:
+            parents = np.array(graphs, dtype=np.int64)
+            counts = (parents[:, None, :] >> bits[None, :, None] & 1).sum(axis=0)
+            mass += (computed - replaced * others.any()) * len(graphs)
+            edges += computed * _undirected(counts.astype(np.float64))
+            rest -= replaced * counts
+    edges += _undirected(np.maximum(rest, 0.0))
+    return np.asarray(np.clip(edges / mass, 0.0, 1.0))
+
+
+def _undirected(weights: Array) -> Array:
+    """Return the weights of edges with the same for both directions if both occur."""
+    both = (weights > 0.0) & (weights.T > 0.0)
+    return np.where(both, 0.5 * (weights + weights.T), weights)
