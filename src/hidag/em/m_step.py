@@ -314,8 +314,12 @@ class Basis:
     @cached_property
     def products(self) -> Array:
         """Products of pairs of columns, upper triangle by rows, shape (S, P (P + 1) / 2)."""
-        left, right = np.triu_indices(self.design.shape[1])
+        left, right = self._upper
         return np.ascontiguousarray(self.design[:, left] * self.design[:, right])
+
+    @cached_property
+    def _upper(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        return np.triu_indices(self.design.shape[1])
 
     def cells_of(self, allowed: NDArray[np.uint8]) -> ItemCells:
         """Return the cells of an item with constraints (P,)."""
@@ -352,7 +356,7 @@ class Basis:
         size = self.design.shape[1]
         packed = weights @ self.products
         out = np.empty((len(weights), size, size))
-        left, right = np.triu_indices(size)
+        left, right = self._upper
         out[:, left, right] = packed
         out[:, right, left] = packed
         return out

@@ -74,7 +74,10 @@ def estimate_confirmatory(problem: SearchProblem, start: StartPoint | None = Non
 
 
 def _with_cells(problem: SearchProblem) -> SearchProblem:
-    return replace(problem, cells=CellModel.of(problem))
+    cells, schedule = CellModel.of(problem), problem.schedule
+    # Newton steps on arrays cost more than another E-step.
+    n_newton = 1 if cells is None else CONFIG.m_step.newton_steps
+    return replace(problem, cells=cells, schedule=replace(schedule, n_newton=n_newton))
 
 
 def _reported(found: StageOne, problem: SearchProblem) -> StageOne:
@@ -125,6 +128,12 @@ def _final_schedule(problem: SearchProblem) -> Schedule:
 _Run = Callable[[SearchProblem, int, MeasurementParameters, Array], Estimate]
 #: A label and the end of a short run.
 _End = tuple[str, Estimate]
+#: Labels of starts from nested models, and their effects.
+SUBMODELS = {
+    "given Q, main model": MAIN_EFFECTS,
+    "given Q, dina model": Effects.of("dina"),
+    "given Q, dino model": Effects.of("dino"),
+}
 
 
 def _best_saturated(problem: SearchProblem, start: StartPoint | None) -> StageOne:
@@ -142,37 +151,45 @@ def _best_saturated(problem: SearchProblem, start: StartPoint | None) -> StageOn
             return run_cells(cells, observed_problem, items, law)
         return run_em(observed_problem, items, law)
 
-    short = replace(
-        problem,
-        schedule=problem.tolerating(
-            CONFIG.confirmatory.short_tolerance, CONFIG.confirmatory.short_steps
-        ),
-    )
+    config = CONFIG.confirmatory
+    some = problem if start is not None else _on_sample(problem, config.rows_for_starts)
+    short = replace(some, schedule=some.tolerating(config.short_tolerance, config.short_steps))
     if start is not None:
         # Other rows may need states that were empty where the law comes from.
-        items, law = start.parameters, start.probabilities
-        if problem.effects.reversed:
-            items = items.flipped(np.ones(problem.space.n_latents, dtype=bool))
-            law = law[::-1]
-        end = run(short, 0, started_in(problem, items), spread_law(law))
+        items, law = _lifted(problem, problem.effects, start.parameters, start.probabilities)
+        end = run(short, 0, items, spread_law(law))
         found = [(start.label, end)]
     else:
-        found = [*_submodel_ends(problem, short, run), *_start_ends(short, n_starts, run)]
+        found = [*_submodel_ends(some, short, run), *_start_ends(short, n_starts, run)]
     ends = [end for _, end in found]
-    order, agree = _race(problem, ends, run)
+    order, agree = _race(some, ends, run)
     if not agree and start is None:
-        _restart_items(problem, ends, order, run)
+        _restart_items(some, ends, order, run)
+    compared = [end.objective for end in ends]
+    larger, size = some, config.rows_for_starts
+    while larger is not problem:
+        size *= config.row_growth
+        larger = _on_sample(problem, size)
+        order = _on_more_rows(larger, ends, order, run)
+    for place, (label, low) in enumerate(found):
+        if label in SUBMODELS and low.objective > max(compared) - config.submodel_margin:
+            effects = SUBMODELS[label]
+            best = _best_saturated(_nested(problem, effects), None).best
+            point = _lifted(problem, effects, best.parameters, best.probabilities)
+            ends[place] = run(problem, place, *point)
+            order = sorted({*order, place})
     for index, end in enumerate(ends):
         if index in order:
             ends[index] = _restart_law(problem, end, partial(run, problem, index))
         else:
             ends[index] = replace(end, converged=False)
-    records = tuple(StartRecord.of(label, end) for (label, _), end in zip(found, ends, strict=True))
-    first = max(order, key=lambda i: ends[i].objective)
-    near = CONFIG.confirmatory.same_optimum * min(
-        problem.data.n_counted, CONFIG.em.max_tolerance_rows
+    records = tuple(
+        StartRecord.of(label, end, 0 if some is problem or i in order else config.rows_for_starts)
+        for i, ((label, _), end) in enumerate(zip(found, ends, strict=True))
     )
-    reached = sum(ends[first].objective - end.objective <= near for end in ends)
+    near = config.same_optimum * min(some.data.n_counted, CONFIG.em.max_tolerance_rows)
+    reached = sum(max(compared) - value <= near for value in compared)
+    first = max(order, key=lambda i: ends[i].objective)
     best = ends[first]
     final = replace(problem, schedule=_final_schedule(problem))
     polished = run(final, first, best.parameters, best.probabilities)
@@ -180,6 +197,28 @@ def _best_saturated(problem: SearchProblem, start: StartPoint | None) -> StageOn
     converged = best.converged or polished.converged
     winner = replace(append_run(best, polished), converged=converged)
     return StageOne(winner, records, reached, "em", problem.penalty)
+
+
+def _on_sample(problem: SearchProblem, n_rows: int) -> SearchProblem:
+    """Return the problem for a sample of so many rows, or itself if it has no more."""
+    data = problem.data.first_rows(n_rows)
+    if 2 * data.n_samples > problem.data.n_samples:
+        return problem
+    return _with_cells(replace(problem, data=data))
+
+
+def _on_more_rows(
+    problem: SearchProblem, ends: list[Estimate], order: list[int], run: _Run
+) -> list[int]:
+    """Continue the chosen ends of fewer rows; return places of the distinct ones."""
+    again = []
+    for end in (ends[i] for i in order):
+        law = spread_law(end.probabilities)
+        again.append(replace(end, probabilities=law, n_iter=0, trace=end.trace[:0]))
+    chosen, _ = _race(problem, again, run)
+    for k in chosen:
+        ends[order[k]] = again[k]
+    return [order[k] for k in chosen]
 
 
 def _start_ends(short: SearchProblem, n_starts: int, run: _Run) -> list[_End]:
@@ -261,13 +300,12 @@ def _restart_items(
 def _submodel_ends(problem: SearchProblem, short: SearchProblem, run: _Run) -> Iterator[_End]:
     """Yield ends of short runs from models that are nested in a model with interactions.
 
-    They start at a maximum of the nested model itself: a fit never ends below it.
+    They start at a maximum of the nested model, the best of few starts.
     """
     if short.effects.main_only or short.effects.conjunctive:
         return
-    for name in ("main", "dina", "dino"):
-        effects = MAIN_EFFECTS if name == "main" else Effects.of(name)
-        nested = _with_cells(fixed_terms(replace(short, effects=effects)))
+    for label, effects in SUBMODELS.items():
+        nested = _nested(short, effects)
         if not set(nested.terms.interactions) <= set(short.terms.interactions):
             continue
         n_starts = max(
@@ -277,15 +315,20 @@ def _submodel_ends(problem: SearchProblem, short: SearchProblem, run: _Run) -> I
         _, end = max(_start_ends(nested, n_starts, run), key=lambda found: found[1].objective)
         nested = replace(nested, schedule=problem.schedule)
         end = _restart_law(nested, end, partial(run, nested, 0))
-        if effects.reversed:
-            turned = np.ones(short.space.n_latents, dtype=bool)
-            end = replace(
-                end,
-                parameters=end.parameters.flipped(turned),
-                probabilities=end.probabilities[::-1],
-            )
-        items = started_in(short, end.parameters)
-        yield f"given Q, {name} model", run(short, 0, items, end.probabilities)
+        yield label, run(short, 0, *_lifted(short, effects, end.parameters, end.probabilities))
+
+
+def _nested(problem: SearchProblem, effects: Effects) -> SearchProblem:
+    return _with_cells(fixed_terms(replace(problem, effects=effects)))
+
+
+def _lifted(
+    problem: SearchProblem, effects: Effects, items: MeasurementParameters, law: Array
+) -> tuple[MeasurementParameters, Array]:
+    """Return a point of a model with some effects as a point of the problem."""
+    if effects.reversed:
+        items, law = items.flipped(np.ones(len(items.terms.levels), dtype=bool)), law[::-1]
+    return started_in(problem, items), law
 
 
 def _ordered_start(problem: SearchProblem, rng: np.random.Generator) -> StartPoint:
