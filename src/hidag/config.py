@@ -448,14 +448,13 @@ class ConfirmatoryConfig:
     # model of its own if it then ends at most so far below it in log-likelihood.
     submodel_share: int = 12
     submodel_margin: float = 10.0
-    # Length and tolerance of the short runs, and tolerance of the final run, relative to the
-    # schedule.
+    # Length and tolerance of the short runs, and tolerance and length of the final run, relative
+    # to the schedule. Models with interactions converge slowly near the boundary: a finer run.
     short_steps: int = 30
     short_tolerance: float = 3.0
     final_tolerance: float = 0.01
-    # Models with interactions converge slowly near the boundary: a finer and longer final run.
     interaction_tolerance: float = 1e-4
-    interaction_steps: int = 10
+    final_steps: int = 10
     # Objectives this close to the best, per row, count as the same optimum.
     same_optimum: float = 1e-3
 

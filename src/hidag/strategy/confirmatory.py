@@ -114,14 +114,11 @@ def _under_network(problem: SearchProblem, found: StageOne) -> NetworkEstimate:
 
 
 def _final_schedule(problem: SearchProblem) -> Schedule:
-    if problem.effects.main_only:
-        return problem.tolerating(CONFIG.confirmatory.final_tolerance)
-    schedule = problem.schedule
-    return replace(
-        schedule,
-        tolerance=CONFIG.confirmatory.interaction_tolerance * schedule.tolerance,
-        max_iter=CONFIG.confirmatory.interaction_steps * schedule.max_iter,
-    )
+    config, schedule = CONFIG.confirmatory, problem.schedule
+    main = problem.effects.main_only
+    factor = config.final_tolerance if main else config.interaction_tolerance
+    last = config.final_steps * schedule.max_iter
+    return replace(schedule, tolerance=factor * schedule.tolerance, max_iter=last)
 
 
 #: Runs EM: (problem, index of the start, items, law) to the end of the run.
@@ -143,24 +140,23 @@ def _best_saturated(problem: SearchProblem, start: StartPoint | None) -> StageOn
     def run(
         searched: SearchProblem, index: int, items: MeasurementParameters, law: Array
     ) -> Estimate:
-        observed_problem = replace(
-            searched, observer=problem.observer_of(min(index, n_starts - 1), n_starts)
-        )
-        cells = observed_problem.cells
-        if cells is not None and cells.fits(observed_problem):
-            return run_cells(cells, observed_problem, items, law)
-        return run_em(observed_problem, items, law)
+        observer = problem.observer_of(min(index, n_starts - 1), n_starts)
+        watched, cells = replace(searched, observer=observer), searched.cells
+        if cells is not None and cells.fits(watched):
+            return run_cells(cells, watched, items, law)
+        return run_em(watched, items, law)
 
     config = CONFIG.confirmatory
     some = problem if start is not None else _on_sample(problem, config.rows_for_starts)
     short = replace(some, schedule=some.tolerating(config.short_tolerance, config.short_steps))
+    low: dict[str, float] = {}
     if start is not None:
         # Other rows may need states that were empty where the law comes from.
         items, law = _lifted(problem, problem.effects, start.parameters, start.probabilities)
         end = run(short, 0, items, spread_law(law))
         found = [(start.label, end)]
     else:
-        found = [*_submodel_ends(some, short, run), *_start_ends(short, n_starts, run)]
+        found = [*_submodel_ends(some, short, run, low), *_start_ends(short, n_starts, run)]
     ends = [end for _, end in found]
     order, agree = _race(some, ends, run)
     if not agree and start is None:
@@ -171,12 +167,11 @@ def _best_saturated(problem: SearchProblem, start: StartPoint | None) -> StageOn
         size *= config.row_growth
         larger = _on_sample(problem, size)
         order = _on_more_rows(larger, ends, order, run)
-    for place, (label, low) in enumerate(found):
-        if label in SUBMODELS and low.objective > max(compared) - config.submodel_margin:
-            effects = SUBMODELS[label]
-            best = _best_saturated(_nested(problem, effects), None).best
-            point = _lifted(problem, effects, best.parameters, best.probabilities)
-            ends[place] = run(problem, place, *point)
+    for place, (label, value) in enumerate(low.items()):
+        if value > max(compared) - config.submodel_margin:
+            best = _best_saturated(_nested(problem, SUBMODELS[label]), None).best
+            items, law = best.parameters, best.probabilities
+            ends[place] = run(problem, place, *_lifted(problem, SUBMODELS[label], items, law))
             order = sorted({*order, place})
     for index, end in enumerate(ends):
         if index in order:
@@ -211,10 +206,7 @@ def _on_more_rows(
     problem: SearchProblem, ends: list[Estimate], order: list[int], run: _Run
 ) -> list[int]:
     """Continue the chosen ends of fewer rows; return places of the distinct ones."""
-    again = []
-    for end in (ends[i] for i in order):
-        law = spread_law(end.probabilities)
-        again.append(replace(end, probabilities=law, n_iter=0, trace=end.trace[:0]))
+    again = [replace(ends[i], n_iter=0, trace=ends[i].trace[:0]) for i in order]
     chosen, _ = _race(problem, again, run)
     for k in chosen:
         ends[order[k]] = again[k]
@@ -297,10 +289,12 @@ def _restart_items(
             ends[place], waited = found, 0
 
 
-def _submodel_ends(problem: SearchProblem, short: SearchProblem, run: _Run) -> Iterator[_End]:
+def _submodel_ends(
+    problem: SearchProblem, short: SearchProblem, run: _Run, low: dict[str, float]
+) -> Iterator[_End]:
     """Yield ends of short runs from models that are nested in a model with interactions.
 
-    They start at a maximum of the nested model, the best of few starts.
+    They start at a maximum of the nested model, the best of few starts; ``low`` gets its objective.
     """
     if short.effects.main_only or short.effects.conjunctive:
         return
@@ -315,6 +309,7 @@ def _submodel_ends(problem: SearchProblem, short: SearchProblem, run: _Run) -> I
         _, end = max(_start_ends(nested, n_starts, run), key=lambda found: found[1].objective)
         nested = replace(nested, schedule=problem.schedule)
         end = _restart_law(nested, end, partial(run, nested, 0))
+        low[label] = end.objective
         yield label, run(short, 0, *_lifted(short, effects, end.parameters, end.probabilities))
 
 
