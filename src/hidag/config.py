@@ -442,17 +442,21 @@ class ConfirmatoryConfig:
     rows_for_starts: int = 5000
     row_growth: int = 10
     law_steps: int = 16  # EM steps of a restarted law before a graph is learned from it.
-    # Starts after which the others are skipped, if most of them converged to the same maximum.
+    # Starts after which the others are skipped, if most of them converged to the same maximum, and
+    # distances that count as the same in units of their tolerance: remaining gains are estimates.
     starts_to_agree: int = 8
+    starts_distance: float = 2.0
     # A nested model gets this fraction of the starts of the model itself, and is fitted like a
     # model of its own if it then ends at most so far below it in log-likelihood.
     submodel_share: int = 12
     submodel_margin: float = 10.0
     # Length and tolerance of the short runs, and tolerance and length of the final run, relative
-    # to the schedule. Models with interactions converge slowly near the boundary: a finer run.
+    # to the schedule; of network laws, whose steps are slow, and of models with interactions, which
+    # converge slowly near the boundary.
     short_steps: int = 30
     short_tolerance: float = 3.0
-    final_tolerance: float = 0.01
+    final_tolerance: float = 0.003
+    law_tolerance: float = 0.01
     interaction_tolerance: float = 1e-4
     final_steps: int = 10
     # Objectives this close to the best, per row, count as the same optimum.

@@ -121,9 +121,7 @@ def run_cells(
         changes += moved[1:].tolist()
         if problem.observer is not None:
             problem.observer(len(changes), schedule.max_iter, objectives[-1])
-        # Gains of extrapolated steps are irregular.
-        converged = has_converged(objectives, tolerance, 2)
-        converged = converged and objectives[-1] - objectives[-1 - n_steps] < tolerance
+        converged = has_converged(objectives, tolerance)
         if converged or len(changes) >= schedule.max_iter:
             break
     padded[:] = 0.0

@@ -119,11 +119,11 @@ def remaining_gain(objectives: list[float], window: int = 1) -> float:
     return extrapolate_gain(before, last) if before > 0.0 else np.inf
 
 
-def has_converged(objectives: list[float], tolerance: float, n_windows: int = 1) -> bool:
+def has_converged(objectives: list[float], tolerance: float) -> bool:
     """Return whether this and all further iterations, judged over windows, gain less."""
     if len(objectives) < 2 or objectives[-1] - objectives[-2] >= tolerance:
         return False
-    window = min(n_windows * CONFIG.em.gain_window, (len(objectives) - 1) // 2)
+    window = min(CONFIG.em.gain_window, (len(objectives) - 1) // 2)
     return remaining_gain(objectives, window) < tolerance
 
 

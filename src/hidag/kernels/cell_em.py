@@ -263,12 +263,11 @@ def cell_em_steps(
                 )
                 value = _sum_rows(pattern, weights, far_law, tables, by_pattern)
                 accepted = value >= objectives[t - 1]
-                if not accepted:
-                    longest[0] = max(longest[0] / growth, least)
-                elif length == longest[0]:
-                    longest[0] = min(longest[0] * growth, most)
                 if accepted:
                     new, new_law = far, far_law
+                    longest[0] = min(longest[0] * (growth if length == longest[0] else 1.0), most)
+                else:
+                    longest[0] = max(longest[0] / growth, least)
         if not accepted:
             _group_tables(new, cell, n_cells, design, smallest, items, patterns, n_patterns, tables)
             value = _sum_rows(pattern, weights, new_law, tables, by_pattern)

@@ -30,7 +30,7 @@ from hidag.initialization.start_points import (
 from hidag.latent.laws import factorise_counts, is_saturated
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
-from hidag.measurement.terms import MAIN_EFFECTS, Effects
+from hidag.measurement.terms import Effects
 from hidag.strategy.item_terms import fixed_terms, started_in
 from hidag.strategy.labels import reverse_levels
 from hidag.strategy.moves.level_moves import with_level_moves
@@ -92,7 +92,7 @@ def _under_network(problem: SearchProblem, found: StageOne) -> NetworkEstimate:
     graph competes with those of laws that have only had a few steps from the uniform one, with its
     items and with initial ones.
     """
-    fine = replace(problem, schedule=_final_schedule(problem))
+    fine = replace(problem, schedule=_final_schedule(problem, CONFIG.confirmatory.law_tolerance))
     brief = replace(problem, schedule=problem.tolerating(0.0, CONFIG.confirmatory.law_steps))
     even = problem.space.uniform()
     first = _random_start(problem, None).parameters
@@ -113,10 +113,9 @@ def _under_network(problem: SearchProblem, found: StageOne) -> NetworkEstimate:
     return with_level_moves(structural_em(fine, best), best, fine)
 
 
-def _final_schedule(problem: SearchProblem) -> Schedule:
+def _final_schedule(problem: SearchProblem, tolerance: float) -> Schedule:
     config, schedule = CONFIG.confirmatory, problem.schedule
-    main = problem.effects.main_only
-    factor = config.final_tolerance if main else config.interaction_tolerance
+    factor = tolerance if problem.effects.main_only else config.interaction_tolerance
     last = config.final_steps * schedule.max_iter
     return replace(schedule, tolerance=factor * schedule.tolerance, max_iter=last)
 
@@ -126,11 +125,7 @@ _Run = Callable[[SearchProblem, int, MeasurementParameters, Array], Estimate]
 #: A label and the end of a short run.
 _End = tuple[str, Estimate]
 #: Labels of starts from nested models, and their effects.
-SUBMODELS = {
-    "given Q, main model": MAIN_EFFECTS,
-    "given Q, dina model": Effects.of("dina"),
-    "given Q, dino model": Effects.of("dino"),
-}
+SUBMODELS = {f"given Q, {name} model": Effects.of(name) for name in ("main", "dina", "dino")}
 
 
 def _best_saturated(problem: SearchProblem, start: StartPoint | None) -> StageOne:
@@ -170,8 +165,8 @@ def _best_saturated(problem: SearchProblem, start: StartPoint | None) -> StageOn
     for place, (label, value) in enumerate(low.items()):
         if value > max(compared) - config.submodel_margin:
             best = _best_saturated(_nested(problem, SUBMODELS[label]), None).best
-            items, law = best.parameters, best.probabilities
-            ends[place] = run(problem, place, *_lifted(problem, SUBMODELS[label], items, law))
+            point = best.parameters, best.probabilities
+            ends[place] = run(problem, place, *_lifted(problem, SUBMODELS[label], *point))
             order = sorted({*order, place})
     for index, end in enumerate(ends):
         if index in order:
@@ -186,7 +181,7 @@ def _best_saturated(problem: SearchProblem, start: StartPoint | None) -> StageOn
     reached = sum(max(compared) - value <= near for value in compared)
     first = max(order, key=lambda i: ends[i].objective)
     best = ends[first]
-    final = replace(problem, schedule=_final_schedule(problem))
+    final = replace(problem, schedule=_final_schedule(problem, config.final_tolerance))
     polished = run(final, first, best.parameters, best.probabilities)
     # An estimate that converged stays so, even if the finer tolerance was not reached.
     converged = best.converged or polished.converged
@@ -224,6 +219,7 @@ def _start_ends(short: SearchProblem, n_starts: int, run: _Run) -> list[_End]:
     if isinstance(short.n_starts, str):
         enough = CONFIG.confirmatory.starts_to_agree
     near = short.schedule.tolerance * min(short.data.n_counted, CONFIG.em.max_tolerance_rows)
+    near *= CONFIG.confirmatory.starts_distance
     for index, rng in enumerate(generators_of(short.seed, n_starts)):
         point = _random_start(short, None if index == 0 else rng)
         out.append((point.label, run(short, index, point.parameters, point.probabilities)))
