@@ -136,10 +136,10 @@ def _best_saturated(problem: SearchProblem, start: StartPoint | None) -> StageOn
         searched: SearchProblem, index: int, items: MeasurementParameters, law: Array
     ) -> Estimate:
         observer = problem.observer_of(min(index, n_starts - 1), n_starts)
-        watched, cells = replace(searched, observer=observer), searched.cells
-        if cells is not None and cells.fits(watched):
-            return run_cells(cells, watched, items, law)
-        return run_em(watched, items, law)
+        observed, cells = replace(searched, observer=observer), searched.cells
+        if cells is not None and cells.fits(observed):
+            return run_cells(cells, observed, items, law)
+        return run_em(observed, items, law)
 
     config = CONFIG.confirmatory
     some = problem if start is not None else _on_sample(problem, config.rows_for_starts)
