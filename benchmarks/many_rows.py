@@ -6,8 +6,9 @@
 Tables of one design of the paper's text (Tree-5, Q1, Bernoulli; information ratio about .05), Q
 unknown. Prints for each number of rows: how many fits have the true graph, and the true graph and
 Q; mean SHD; the distance of the log-likelihood from that of the fit with the true Q, mean and
-worst; CPU seconds, and those of the fit with the true Q. With --whole each table is also fitted as distinct rows with weights; "equal"
-counts the tables in which both fits have the same Q, graph and log-likelihood (relative 1e-6).
+worst; CPU seconds, and those of the fit with the true Q. With --whole each table is also fitted as
+distinct rows with weights; "equal" counts the tables in which both fits have the same Q, graph and
+log-likelihood (relative 1e-6).
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ def main() -> None:
         graph, both, shd, gap, seconds, own, whole = np.array(rows, dtype=float).T
         print(
             f"{n:<10d}{len(rows):6d} {graph.sum():6.0f} {both.sum():5.0f} {shd.mean():6.2f} "
-            f"{gap.mean():19.2f} {gap.max():7.2f} {seconds.mean():6.1f} {own.mean():7.1f} {whole.sum():6.0f}",
+            f"{gap.mean():19.2f} {gap.max():7.2f} {seconds.mean():6.1f} "
+            f"{own.mean():7.1f} {whole.sum():6.0f}",
             flush=True,
         )
 

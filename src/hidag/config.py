@@ -128,7 +128,7 @@ class CellsConfig:
     # Patterns times classes of a group of items up to which its table stays in the cache.
     most_table_cells: int = 1 << 13
     # Bound of an extrapolation in EM steps: its growth, smallest and largest values. Without it
-    # three levels take twice the steps (docs/experiments.md).
+    # weak items and three levels take up to 1.8 times the steps (docs/experiments.md).
     extrapolation: tuple[float, float, float] = (4.0, 4.0, 1024.0)
 
 
