@@ -127,6 +127,9 @@ class CellsConfig:
     most_cells: int = 64  # Largest number of cells of an item, for memory.
     # Patterns times classes of a group of items up to which its table stays in the cache.
     most_table_cells: int = 1 << 13
+    # Bound of an extrapolation in EM steps: its growth, smallest and largest values. Without it
+    # weak items and three levels take up to 1.8 times the steps (docs/experiments.md).
+    extrapolation: tuple[float, float, float] = (4.0, 4.0, 1024.0)
 
 
 @dataclass(frozen=True)
@@ -435,18 +438,27 @@ class ConfirmatoryConfig:
     work_for_starts: float = 3e8
     fewest_starts: int = 4
     most_starts: int = 100
+    # Starts compete on a sample of this many rows; the best continue on samples that grow so.
+    rows_for_starts: int = 5000
+    row_growth: int = 10
     law_steps: int = 16  # EM steps of a restarted law before a graph is learned from it.
-    # Starts after which the others are skipped, if most of them converged to the same maximum.
+    # Starts after which the others are skipped, if most of them converged to the same maximum, and
+    # distances that count as the same in units of their tolerance: remaining gains are estimates.
     starts_to_agree: int = 8
-    submodel_share: int = 12  # A sub-model gets this fraction of the starts of the model itself.
-    # Length and tolerance of the short runs, and tolerance of the final run, relative to the
-    # schedule.
+    starts_distance: float = 2.0
+    # A nested model gets this fraction of the starts of the model itself, and is fitted like a
+    # model of its own if it then ends at most so far below it in log-likelihood.
+    submodel_share: int = 12
+    submodel_margin: float = 10.0
+    # Length and tolerance of the short runs, and tolerance and length of the final run, relative
+    # to the schedule; of network laws, whose steps are slow, and of models with interactions, which
+    # converge slowly near the boundary.
     short_steps: int = 30
     short_tolerance: float = 3.0
-    final_tolerance: float = 0.01
-    # Models with interactions converge slowly near the boundary: a finer and longer final run.
+    final_tolerance: float = 0.003
+    law_tolerance: float = 0.01
     interaction_tolerance: float = 1e-4
-    interaction_steps: int = 10
+    final_steps: int = 10
     # Objectives this close to the best, per row, count as the same optimum.
     same_optimum: float = 1e-3
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hidag import DCRL
-from hidag.config import CONFIG
+from hidag.config import CONFIG, override
 from hidag.em.design_data import WorkingData
 from hidag.em.em import Schedule, run_em
 from hidag.em.m_step import Basis, allowed_coefficients
@@ -83,6 +83,15 @@ def test_best_of_all_starts_is_reported_with_a_record_of_each(problem, ends):
     assert found.best.objective >= max(record.objective for record in found.records) - 1e-6
     assert found.best.objective >= max(end.objective for end in ends) - 1e-3
     assert 1 <= found.n_reached <= 16
+
+
+def test_starts_on_a_sample_lead_to_the_maximum_of_all_rows(problem):
+    whole = _best_saturated(replace(problem, n_starts=16), None)
+    with override({"confirmatory.rows_for_starts": 60, "confirmatory.row_growth": 2}):
+        found = _best_saturated(replace(problem, n_starts=16), None)
+    assert {record.n_rows for record in found.records} == {0, 60}
+    assert found.best.objective > whole.best.objective - 0.05
+    assert np.diff(found.best.trace[:, 0]).min() > -1e-6
 
 
 def test_ordered_starts_rise_with_the_levels(problem):

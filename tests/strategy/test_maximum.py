@@ -126,6 +126,26 @@ def test_a_fit_never_ends_below_a_nested_model(smaller, larger):
     assert high > low - 1e-2
 
 
+#: Few interactions matter here: their nested models nearly reach their maximum.
+NESTED_MIXED = draw_mixed(24, FAMILIES["mixed"]["families"], n_rows=200, n_items=10, missing=0.1)
+
+
+@pytest.mark.filterwarnings("ignore::hidag.exceptions.HidagWarning")
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(
+    ("smaller", "larger"), [("main", 2), ("main", "gdina"), ("dina", "gdina"), ("dino", "gdina")]
+)
+def test_a_fit_of_any_family_never_ends_below_a_nested_model(smaller, larger, seed):
+    table = NESTED_MIXED
+    family = [name.replace("categorical(3)", "nominal") for name in table.families]
+    shared = {"q_matrix": table.q, "family": family, "law": "saturated", "random_state": seed}
+    low, high = (
+        DCRL(3, effects=effects, **shared).fit(table.X).log_likelihood_
+        for effects in (smaller, larger)
+    )
+    assert high > low - 1e-2
+
+
 def fractions(folder):
     X = np.genfromtxt(folder / "responses.csv", delimiter=",", skip_header=1)
     with (folder / "q.csv").open() as file:

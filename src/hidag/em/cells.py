@@ -101,10 +101,10 @@ def run_cells(
     rows = np.arange(data.n_items)[:, None]
     beta = np.ascontiguousarray(padded[rows, model.columns])
     before = np.bincount(model.classes, law, model.cell.shape[1]).astype(np.float64)
-    of_class, relaxation = before.copy(), np.ones(1)
+    of_class, longest = before.copy(), np.array([CONFIG.cells.extrapolation[1]])
     limits = (
         m_step.boundary_mean, m_step.ridge, float(schedule.n_newton),
-        em.relaxation_growth, em.max_relaxation, em.negligible_probability,
+        *CONFIG.cells.extrapolation, em.negligible_probability,
     )  # fmt: skip
     objectives: list[float] = []
     changes: list[float] = []
@@ -115,7 +115,7 @@ def run_cells(
         cell_em_steps(
             model.pattern, model.weights, model.items, model.patterns, model.n_patterns,
             model.cell, model.n_cells, model.n_terms, model.design, model.inverse,
-            model.saturated, model.scale, beta, of_class, relaxation, found, moved, limits,
+            model.saturated, model.scale, beta, of_class, longest, found, moved, limits,
         )  # fmt: skip
         objectives += found[bool(objectives) :].tolist()
         changes += moved[1:].tolist()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from hidag.measurement.terms import Terms
 Array = NDArray[np.float64]
 #: Maximises quadratic models: (items, coefficients, gradients, curvatures) to coefficients.
 Propose = Callable[[NDArray[np.intp], Array, Array, Array], Array]
+_upper_triangle = cache(np.triu_indices)
 
 
 def allowed_coefficients(q_entries: NDArray[np.int8], terms: Terms) -> NDArray[np.uint8]:
@@ -314,7 +315,7 @@ class Basis:
     @cached_property
     def products(self) -> Array:
         """Products of pairs of columns, upper triangle by rows, shape (S, P (P + 1) / 2)."""
-        left, right = np.triu_indices(self.design.shape[1])
+        left, right = _upper_triangle(self.design.shape[1])
         return np.ascontiguousarray(self.design[:, left] * self.design[:, right])
 
     def cells_of(self, allowed: NDArray[np.uint8]) -> ItemCells:
@@ -352,7 +353,7 @@ class Basis:
         size = self.design.shape[1]
         packed = weights @ self.products
         out = np.empty((len(weights), size, size))
-        left, right = np.triu_indices(size)
+        left, right = _upper_triangle(size)
         out[:, left, right] = packed
         out[:, right, left] = packed
         return out

@@ -215,17 +215,19 @@ def _m_step(beta, cell, n_cells, n_terms, design, inverse, saturated, sums, limi
 @njit(cache=True, nogil=True)
 def cell_em_steps(
     pattern, weights, items, patterns, n_patterns, cell, n_cells, n_terms, design, inverse,
-    saturated, scale, beta, law, relaxation, objectives, changes, limits,
+    saturated, scale, beta, law, longest, objectives, changes, limits,
 ):  # fmt: skip
-    """Run over-relaxed EM steps, as many as ``objectives`` has places; update the point in place.
+    """Run EM steps, as many as ``objectives`` has places; update the point in place.
 
-    ``beta`` (J, P) and ``law`` (S,) are the point; ``relaxation`` (1,) the over-relaxation factor.
-    ``objectives[0]`` is that of the point on entry, ``changes[t]`` the largest change of a
-    coefficient in a step, in units of ``scale`` (J,). ``limits`` are the smallest probability of a
-    response, the ridge, the number of Newton steps, the growth of the factor and its maximum, and
-    the smallest probability of a state that is extrapolated.
+    Every second step is extrapolated from the last two (SQUAREM, Varadhan and Roland 2008, third
+    step length), unless the objective would fall. ``beta`` (J, P) and ``law`` (S,) are the point;
+    ``longest`` (1,) bounds the extrapolation. ``objectives[0]`` is that of the point on entry,
+    ``changes[t]`` the largest change of a coefficient in a step, in units of ``scale`` (J,).
+    ``limits`` are the smallest probability of a response, the ridge, the number of Newton steps,
+    the growth of the bound, its smallest and largest values, and the smallest probability of a
+    state that is extrapolated.
     """
-    smallest, _, _, growth, most, negligible = limits
+    smallest, _, _, growth, least, most, negligible = limits
     n_items, n_states = cell.shape
     tables = np.empty((n_patterns.size, n_patterns.max(), n_states))
     by_pattern = np.empty_like(tables)
@@ -234,33 +236,42 @@ def cell_em_steps(
     sums = (count, hits, unseen)
     _group_tables(beta, cell, n_cells, design, smallest, items, patterns, n_patterns, tables)
     objectives[0] = _sum_rows(pattern, weights, law, tables, by_pattern)
-    factor = relaxation[0]
+    before, before_law = np.zeros_like(beta), np.zeros(n_states)
     for t in range(1, objectives.size):
         _sum_patterns(items, patterns, n_patterns, by_pattern, count, hits, unseen)
         new = _m_step(beta, cell, n_cells, n_terms, design, inverse, saturated, sums, limits)
         new_law = count / count.sum()
+        step, step_law = new - beta, np.zeros(n_states)
         for j in range(n_items):
-            for p in range(n_terms[j]):
-                changes[t] = max(changes[t], abs(new[j, p] - beta[j, p]) / scale[j])
+            changes[t] = max(changes[t], np.abs(step[j]).max() / scale[j])
+        for s in range(n_states):
+            if new_law[s] > negligible and law[s] > negligible:
+                step_law[s] = math.log(new_law[s] / law[s])
         accepted, value = False, 0.0
-        if factor > 1.0:
-            extra = factor - 1.0
-            far = new + extra * (new - beta)
-            far_law = new_law.copy()
-            for s in range(n_states):
-                if new_law[s] > negligible and law[s] > negligible:
-                    far_law[s] *= (new_law[s] / law[s]) ** extra
-            far_law /= far_law.sum()
-            _group_tables(far, cell, n_cells, design, smallest, items, patterns, n_patterns, tables)
-            value = _sum_rows(pattern, weights, far_law, tables, by_pattern)
-            accepted = value >= objectives[t - 1]
-            if accepted:
-                new, new_law = far, far_law
-        factor = min(factor * growth, most) if accepted or factor <= 1.0 else 1.0
+        if t % 2 == 0:
+            bend, bend_law = step - before, step_law - before_law
+            above = (before * before).sum() + (law * before_law * before_law).sum()
+            below = (bend * bend).sum() + (law * bend_law * bend_law).sum()
+            length = min(math.sqrt(above / max(below, 1e-300)), longest[0])
+            if length > 1.0:
+                along, across = 2.0 * (length - 1.0), length * length - 1.0
+                far = new + along * before + across * bend
+                far_law = new_law * np.exp(along * before_law + across * bend_law)
+                far_law /= far_law.sum()
+                _group_tables(
+                    far, cell, n_cells, design, smallest, items, patterns, n_patterns, tables
+                )
+                value = _sum_rows(pattern, weights, far_law, tables, by_pattern)
+                accepted = value >= objectives[t - 1]
+                if accepted:
+                    new, new_law = far, far_law
+                    longest[0] = min(longest[0] * (growth if length == longest[0] else 1.0), most)
+                else:
+                    longest[0] = max(longest[0] / growth, least)
         if not accepted:
             _group_tables(new, cell, n_cells, design, smallest, items, patterns, n_patterns, tables)
             value = _sum_rows(pattern, weights, new_law, tables, by_pattern)
+        before, before_law = step, step_law
         beta[:] = new
         law[:] = new_law
         objectives[t] = value
-    relaxation[0] = factor

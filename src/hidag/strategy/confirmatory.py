@@ -30,7 +30,7 @@ from hidag.initialization.start_points import (
 from hidag.latent.laws import factorise_counts, is_saturated
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
-from hidag.measurement.terms import MAIN_EFFECTS, Effects
+from hidag.measurement.terms import Effects
 from hidag.strategy.item_terms import fixed_terms, started_in
 from hidag.strategy.labels import reverse_levels
 from hidag.strategy.moves.level_moves import with_level_moves
@@ -74,7 +74,10 @@ def estimate_confirmatory(problem: SearchProblem, start: StartPoint | None = Non
 
 
 def _with_cells(problem: SearchProblem) -> SearchProblem:
-    return replace(problem, cells=CellModel.of(problem))
+    cells, schedule = CellModel.of(problem), problem.schedule
+    # Newton steps on arrays cost more than another E-step.
+    n_newton = 1 if cells is None else CONFIG.m_step.newton_steps
+    return replace(problem, cells=cells, schedule=replace(schedule, n_newton=n_newton))
 
 
 def _reported(found: StageOne, problem: SearchProblem) -> StageOne:
@@ -89,7 +92,7 @@ def _under_network(problem: SearchProblem, found: StageOne) -> NetworkEstimate:
     graph competes with those of laws that have only had a few steps from the uniform one, with its
     items and with initial ones.
     """
-    fine = replace(problem, schedule=_final_schedule(problem))
+    fine = replace(problem, schedule=_final_schedule(problem, CONFIG.confirmatory.law_tolerance))
     brief = replace(problem, schedule=problem.tolerating(0.0, CONFIG.confirmatory.law_steps))
     even = problem.space.uniform()
     first = _random_start(problem, None).parameters
@@ -110,21 +113,19 @@ def _under_network(problem: SearchProblem, found: StageOne) -> NetworkEstimate:
     return with_level_moves(structural_em(fine, best), best, fine)
 
 
-def _final_schedule(problem: SearchProblem) -> Schedule:
-    if problem.effects.main_only:
-        return problem.tolerating(CONFIG.confirmatory.final_tolerance)
-    schedule = problem.schedule
-    return replace(
-        schedule,
-        tolerance=CONFIG.confirmatory.interaction_tolerance * schedule.tolerance,
-        max_iter=CONFIG.confirmatory.interaction_steps * schedule.max_iter,
-    )
+def _final_schedule(problem: SearchProblem, tolerance: float) -> Schedule:
+    config, schedule = CONFIG.confirmatory, problem.schedule
+    factor = tolerance if problem.effects.main_only else config.interaction_tolerance
+    last = config.final_steps * schedule.max_iter
+    return replace(schedule, tolerance=factor * schedule.tolerance, max_iter=last)
 
 
 #: Runs EM: (problem, index of the start, items, law) to the end of the run.
 _Run = Callable[[SearchProblem, int, MeasurementParameters, Array], Estimate]
 #: A label and the end of a short run.
 _End = tuple[str, Estimate]
+#: Labels of starts from nested models, and their effects.
+SUBMODELS = {f"given Q, {name} model": Effects.of(name) for name in ("main", "dina", "dino")}
 
 
 def _best_saturated(problem: SearchProblem, start: StartPoint | None) -> StageOne:
@@ -134,52 +135,77 @@ def _best_saturated(problem: SearchProblem, start: StartPoint | None) -> StageOn
     def run(
         searched: SearchProblem, index: int, items: MeasurementParameters, law: Array
     ) -> Estimate:
-        observed_problem = replace(
-            searched, observer=problem.observer_of(min(index, n_starts - 1), n_starts)
-        )
-        cells = observed_problem.cells
-        if cells is not None and cells.fits(observed_problem):
-            return run_cells(cells, observed_problem, items, law)
-        return run_em(observed_problem, items, law)
+        observer = problem.observer_of(min(index, n_starts - 1), n_starts)
+        observed, cells = replace(searched, observer=observer), searched.cells
+        if cells is not None and cells.fits(observed):
+            return run_cells(cells, observed, items, law)
+        return run_em(observed, items, law)
 
-    short = replace(
-        problem,
-        schedule=problem.tolerating(
-            CONFIG.confirmatory.short_tolerance, CONFIG.confirmatory.short_steps
-        ),
-    )
+    config = CONFIG.confirmatory
+    some = problem if start is not None else _on_sample(problem, config.rows_for_starts)
+    short = replace(some, schedule=some.tolerating(config.short_tolerance, config.short_steps))
+    low: dict[str, float] = {}
     if start is not None:
         # Other rows may need states that were empty where the law comes from.
-        items, law = start.parameters, start.probabilities
-        if problem.effects.reversed:
-            items = items.flipped(np.ones(problem.space.n_latents, dtype=bool))
-            law = law[::-1]
-        end = run(short, 0, started_in(problem, items), spread_law(law))
+        items, law = _lifted(problem, problem.effects, start.parameters, start.probabilities)
+        end = run(short, 0, items, spread_law(law))
         found = [(start.label, end)]
     else:
-        found = [*_submodel_ends(problem, short, run), *_start_ends(short, n_starts, run)]
+        found = [*_submodel_ends(some, short, run, low), *_start_ends(short, n_starts, run)]
     ends = [end for _, end in found]
-    order, agree = _race(problem, ends, run)
+    order, agree = _race(some, ends, run)
     if not agree and start is None:
-        _restart_items(problem, ends, order, run)
+        _restart_items(some, ends, order, run)
+    compared = [end.objective for end in ends]
+    larger, size = some, config.rows_for_starts
+    while larger is not problem:
+        size *= config.row_growth
+        larger = _on_sample(problem, size)
+        order = _on_more_rows(larger, ends, order, run)
+    for place, (label, value) in enumerate(low.items()):
+        if value > max(compared) - config.submodel_margin:
+            best = _best_saturated(_nested(problem, SUBMODELS[label]), None).best
+            point = best.parameters, best.probabilities
+            ends[place] = run(problem, place, *_lifted(problem, SUBMODELS[label], *point))
+            order = sorted({*order, place})
     for index, end in enumerate(ends):
         if index in order:
             ends[index] = _restart_law(problem, end, partial(run, problem, index))
         else:
             ends[index] = replace(end, converged=False)
-    records = tuple(StartRecord.of(label, end) for (label, _), end in zip(found, ends, strict=True))
-    first = max(order, key=lambda i: ends[i].objective)
-    near = CONFIG.confirmatory.same_optimum * min(
-        problem.data.n_counted, CONFIG.em.max_tolerance_rows
+    records = tuple(
+        StartRecord.of(label, end, 0 if some is problem or i in order else config.rows_for_starts)
+        for i, ((label, _), end) in enumerate(zip(found, ends, strict=True))
     )
-    reached = sum(ends[first].objective - end.objective <= near for end in ends)
+    near = config.same_optimum * min(some.data.n_counted, CONFIG.em.max_tolerance_rows)
+    reached = sum(max(compared) - value <= near for value in compared)
+    first = max(order, key=lambda i: ends[i].objective)
     best = ends[first]
-    final = replace(problem, schedule=_final_schedule(problem))
+    final = replace(problem, schedule=_final_schedule(problem, config.final_tolerance))
     polished = run(final, first, best.parameters, best.probabilities)
     # An estimate that converged stays so, even if the finer tolerance was not reached.
     converged = best.converged or polished.converged
     winner = replace(append_run(best, polished), converged=converged)
     return StageOne(winner, records, reached, "em", problem.penalty)
+
+
+def _on_sample(problem: SearchProblem, n_rows: int) -> SearchProblem:
+    """Return the problem for a sample of so many rows, or itself if it has no more."""
+    data = problem.data.first_rows(n_rows)
+    if 2 * data.n_samples > problem.data.n_samples:
+        return problem
+    return _with_cells(replace(problem, data=data))
+
+
+def _on_more_rows(
+    problem: SearchProblem, ends: list[Estimate], order: list[int], run: _Run
+) -> list[int]:
+    """Continue the chosen ends of fewer rows; return places of the distinct ones."""
+    again = [replace(ends[i], n_iter=0, trace=ends[i].trace[:0]) for i in order]
+    chosen, _ = _race(problem, again, run)
+    for k in chosen:
+        ends[order[k]] = again[k]
+    return [order[k] for k in chosen]
 
 
 def _start_ends(short: SearchProblem, n_starts: int, run: _Run) -> list[_End]:
@@ -193,6 +219,7 @@ def _start_ends(short: SearchProblem, n_starts: int, run: _Run) -> list[_End]:
     if isinstance(short.n_starts, str):
         enough = CONFIG.confirmatory.starts_to_agree
     near = short.schedule.tolerance * min(short.data.n_counted, CONFIG.em.max_tolerance_rows)
+    near *= CONFIG.confirmatory.starts_distance
     for index, rng in enumerate(generators_of(short.seed, n_starts)):
         point = _random_start(short, None if index == 0 else rng)
         out.append((point.label, run(short, index, point.parameters, point.probabilities)))
@@ -258,16 +285,17 @@ def _restart_items(
             ends[place], waited = found, 0
 
 
-def _submodel_ends(problem: SearchProblem, short: SearchProblem, run: _Run) -> Iterator[_End]:
+def _submodel_ends(
+    problem: SearchProblem, short: SearchProblem, run: _Run, low: dict[str, float]
+) -> Iterator[_End]:
     """Yield ends of short runs from models that are nested in a model with interactions.
 
-    They start at a maximum of the nested model itself: a fit never ends below it.
+    They start at a maximum of the nested model, the best of few starts; ``low`` gets its objective.
     """
     if short.effects.main_only or short.effects.conjunctive:
         return
-    for name in ("main", "dina", "dino"):
-        effects = MAIN_EFFECTS if name == "main" else Effects.of(name)
-        nested = _with_cells(fixed_terms(replace(short, effects=effects)))
+    for label, effects in SUBMODELS.items():
+        nested = _nested(short, effects)
         if not set(nested.terms.interactions) <= set(short.terms.interactions):
             continue
         n_starts = max(
@@ -277,15 +305,21 @@ def _submodel_ends(problem: SearchProblem, short: SearchProblem, run: _Run) -> I
         _, end = max(_start_ends(nested, n_starts, run), key=lambda found: found[1].objective)
         nested = replace(nested, schedule=problem.schedule)
         end = _restart_law(nested, end, partial(run, nested, 0))
-        if effects.reversed:
-            turned = np.ones(short.space.n_latents, dtype=bool)
-            end = replace(
-                end,
-                parameters=end.parameters.flipped(turned),
-                probabilities=end.probabilities[::-1],
-            )
-        items = started_in(short, end.parameters)
-        yield f"given Q, {name} model", run(short, 0, items, end.probabilities)
+        low[label] = end.objective
+        yield label, run(short, 0, *_lifted(short, effects, end.parameters, end.probabilities))
+
+
+def _nested(problem: SearchProblem, effects: Effects) -> SearchProblem:
+    return _with_cells(fixed_terms(replace(problem, effects=effects)))
+
+
+def _lifted(
+    problem: SearchProblem, effects: Effects, items: MeasurementParameters, law: Array
+) -> tuple[MeasurementParameters, Array]:
+    """Return a point of a model with some effects as a point of the problem."""
+    if effects.reversed:
+        items, law = items.flipped(np.ones(len(items.terms.levels), dtype=bool)), law[::-1]
+    return started_in(problem, items), law
 
 
 def _ordered_start(problem: SearchProblem, rng: np.random.Generator) -> StartPoint:

@@ -247,7 +247,8 @@ class Ordinal(Family):
 
     def _thresholds(self, aux: Array, n_axes: int) -> Array:
         """Return all thresholds along an axis before ``n_axes`` others; the first is zero."""
-        cut = np.moveaxis(np.asarray(aux), -1, 0)
+        aux = np.asarray(aux)
+        cut = aux.transpose(aux.ndim - 1, *range(aux.ndim - 1))
         cut = cut.reshape(len(cut), *(1,) * (n_axes - cut.ndim + 1), *cut.shape[1:])
         return np.concatenate([np.zeros((1, *cut.shape[1:])), cut])
 
