@@ -15,7 +15,7 @@ from hidag.plotting import figure as frame
 from hidag.plotting import style
 from hidag.plotting.layered_layout import Layout, Point, curve, lay_out
 from hidag.results import AnyFit, as_result
-from hidag.results.claims import claimed_graph
+from hidag.results.claims import claimed_graph, show_probability
 from hidag.structure.graphs import CPDAG, DAG
 
 if TYPE_CHECKING:
@@ -70,9 +70,10 @@ def plot_claims(result: AnyFit, ax: Axes | None = None) -> Axes:
     """Draw the edges that ``result`` states, dashed by probability, and return the axes ``ax``."""
     fitted = as_result(result)
     claims = fitted.claims()
-    known = claims and not any(np.isnan(claim.adjacency) for claim in claims)
     graph = claimed_graph(claims, fitted.latent_names)
-    return plot_graph(graph, ax, support=support_of(fitted) if known else None)
+    numbers = {(c.one, c.other): c.arrow if c.directed else c.adjacency for c in claims}
+    known = bool(numbers) and not np.isnan(list(numbers.values())).any()
+    return plot_graph(graph, ax, support=numbers if known else None)
 
 
 def graph_layout(graph: CPDAG | DAG, truth: CPDAG | DAG | None = None) -> Layout:
@@ -186,7 +187,7 @@ def _set_limits(ax: Axes, layout: Layout, has_title: bool, has_legend: bool) -> 
 def _write_support(ax: Axes, points: Sequence[Point], support: float, scale: float) -> None:
     """Write the support at the middle of the first part of an edge."""
     x, y = np.mean(points[:2], axis=0)
-    text, size = f"{support:.2f}".replace("0.", ".", 1), (style.SMALL_FONT_SIZE - 1.0) * scale
+    text, size = show_probability(support), (style.SMALL_FONT_SIZE - 1.0) * scale
     background = {"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.8}
     frame.write_centred(ax, x, y, text, size, zorder=2.5, bbox=background)
 

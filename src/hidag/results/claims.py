@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hidag.structure.graphs import CPDAG
 from hidag.structure.mixed_graphs import find_cycle
-
-if TYPE_CHECKING:
-    pass
 
 Array = NDArray[np.float64]
 #: Default of the setting ``claim_level``, and the probability below which an edge is weak.
@@ -107,5 +104,5 @@ def claimed_graph(claims: tuple[Claim, ...], names: tuple[str, ...]) -> CPDAG:
 
 
 def claim_level_of(settings: Mapping[str, Any]) -> float:
-    """Return the claim level of a fit; results of early versions have the default."""
+    """Return the claim level of a fit; the default without one."""
     return float(settings.get("claim_level", CLAIM_LEVEL))
