@@ -86,7 +86,7 @@ def test_an_edge_costs_its_free_probabilities_only(seen) -> None:
 def test_graphs_by_likelihood_pay_for_possible_states_only(seen) -> None:
     search = LikelihoodSearch(seen)
     fits = [search.fitted(parents, seen.law) for parents in (TRUE, WITHOUT, MORE)]
-    paid = [(fit.log_likelihood - fit.criterion) / search.price for fit in fits]
+    paid = [(fit.log_likelihood - fit.criterion) / search.cost for fit in fits]
     np.testing.assert_allclose(paid, [4, 3, 5])
     assert fits[0].law[~POSSIBLE].max() == 0.0
 

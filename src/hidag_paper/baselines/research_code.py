@@ -67,7 +67,7 @@ def stage_one(n_rows: int) -> dict[str, Any]:
 
 #: Settings of Stage III in the research code.
 STAGE_THREE: dict[str, Any] = {
-    "score": "bdeu",
+    "graph_score": "bdeu",
     "equivalent_sample_size": 1.0,
     "search": ges_with_prior,
 }
