@@ -20,6 +20,7 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import ssyrk
 
 from hidag.config import CONFIG
 from hidag.em.e_step import StateScores
@@ -70,8 +71,9 @@ class GraphLikelihoods:
         joint -= joint.max(axis=1, keepdims=True)
         np.exp(joint, out=joint)
         joint /= np.maximum(joint @ center, np.finfo(float).tiny)[:, None]
-        single = joint.astype(np.float32)
-        curvature = (single.T * weights.astype(np.float32)) @ single
+        single = (joint * np.sqrt(weights)[:, None]).astype(np.float32)
+        upper = ssyrk(1.0, single.T)
+        curvature = upper + np.triu(upper, 1).T
         return cls(observed, center, weights @ joint, curvature, float(weights.sum()))
 
     def cells(self, graph: Masks) -> NDArray[np.int64]:
@@ -137,36 +139,37 @@ class _Families:
     def of(cls, observed: ObservedFit, rules: NDArray[np.uint8] | None) -> _Families:
         """Return the tables; families that knowledge forbids are not allowed."""
         space, n = observed.space, observed.space.n_latents
-        cube = (observed.law * observed.data.n_counted).reshape(space.levels)
-        shape = (n, 1 << n)
-        counted, parameters = np.zeros(shape), np.zeros(shape)
-        allowed = np.zeros(shape, dtype=bool)
-        margins: dict[int, float] = {}
-
-        def entropy(mask: int) -> float:
+        masks = np.arange(1 << n)
+        bits = masks[:, None] >> np.arange(n) & 1
+        few = bits.sum(axis=1) <= CONFIG.edge_probabilities.max_parents
+        # Sums of m log m over the margins of all sets, each from a margin with a latent more.
+        margins = {len(masks) - 1: (observed.law * observed.data.n_counted).reshape(space.levels)}
+        entropy = np.empty(len(masks))
+        for mask in masks[::-1].tolist():
             if mask not in margins:
-                away = tuple(a for a in range(n) if not mask >> a & 1)
-                part = cube.sum(axis=away)
-                margins[mask] = float((part * np.log(np.maximum(part, 1e-300))).sum())
-            return margins[mask]
-
+                last = max(a for a in range(n) if not mask >> a & 1)
+                larger = margins[mask | 1 << last]
+                margins[mask] = larger.sum(axis=(mask & ((1 << last) - 1)).bit_count())
+            part = margins[mask]
+            entropy[mask] = (part * np.log(np.maximum(part, 1e-300))).sum()
+        sizes = np.where(bits == 1, space.levels, 1).prod(axis=1)
+        counted, parameters = np.zeros((n, len(masks))), np.zeros((n, len(masks)))
+        allowed = np.zeros((n, len(masks)), dtype=bool)
         constraints = np.zeros((n, n), dtype=np.uint8) if rules is None else rules
         for k in range(n):
             never = sum(1 << a for a in range(n) if a == k or constraints[a, k] & FORBIDDEN)
             must = sum(
                 1 << a for a in range(n) if constraints[a, k] & ADJACENT and not never >> a & 1
             )
-            for mask in range(1 << n):
-                many = mask.bit_count() > CONFIG.edge_probabilities.max_parents
-                if many or mask & never or must & ~mask:
-                    continue
-                allowed[k, mask] = True
-                counted[k, mask] = entropy(mask | 1 << k) - entropy(mask)
+            allowed[k] = few & (masks & never == 0) & (masks & must == must)
+            own = np.flatnonzero(allowed[k])
+            counted[k, own] = entropy[own | 1 << k] - entropy[own]
+            parameters[k, own] = sizes[own] * (space.levels[k] - 1)
+            if (possible := observed.possible) is None:
+                continue
+            for mask in own.tolist():
                 causes = tuple(a for a in range(n) if mask >> a & 1)
-                sizes = math.prod(space.levels[a] for a in causes) * (space.levels[k] - 1)
-                if observed.possible is not None:
-                    sizes = n_free_in_table(possible_cells(observed.possible, space, k, causes))
-                parameters[k, mask] = sizes
+                parameters[k, mask] = n_free_in_table(possible_cells(possible, space, k, causes))
         return cls(counted, parameters, allowed)
 
     def of_graphs(self, table: Array, graphs: NDArray[np.int64]) -> Array:
