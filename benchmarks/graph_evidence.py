@@ -39,7 +39,7 @@ class DiscountedSearch(LikelihoodSearch):
     ratio = 1.0
 
     @property
-    def price(self) -> float:
+    def cost(self) -> float:
         return 0.5 * float(np.log(max(self.ratio * self.observed.data.n_counted, 2.0)))
 
 

@@ -747,7 +747,7 @@ class EdgeProbabilitiesConfig:
     # A parameter of the law costs half log(1 + this times n), n discounted twice in this way. One
     # of a conditional table sees a part of the rows, and few rows hardly change a prior: half log
     # (r N) makes edges too improbable there, and a constant too probable in large tables.
-    price_rows: float = 0.5
+    complexity_rows: float = 0.5
     # Classes of graphs whose likelihood is computed, and in each round. Half as many gave the same
     # calibration with fewer stated arrows on development tables of 8 latents.
     quick_graphs: int = 96

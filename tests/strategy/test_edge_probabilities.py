@@ -120,14 +120,14 @@ def test_probabilities_are_those_of_brute_force_over_all_graphs(parents, n_rows)
     n_effective = ratio * n_rows
     of_pair = 2 * 2 * values.shape[1] / len(parents)
     share = n_effective / (n_effective + config.rows_per_coefficient * of_pair)
-    price = 0.5 * np.log1p(config.price_rows * n_effective * share**2)
+    complexity = 0.5 * np.log1p(config.complexity_rows * n_effective * share**2)
     edges, totals = [], []
     for group in likelihoods.values():
         value = share * fit_by_em(densities, group[0], states)
         size = sum(2 ** len(pa) for pa in group[0])
         shares = edge_shares(group, np.ones(len(group)))
         edges.append(np.where((shares > 0) & (shares.T > 0), 0.5, shares))
-        totals.append(value - price * size + np.log(len(group)))
+        totals.append(value - complexity * size + np.log(len(group)))
     weights = np.exp(np.array(totals) - max(totals))
     expected = np.tensordot(weights / weights.sum(), np.array(edges), 1)
     law = observed.law_over(truth.law.parents, observed.law)[0]

@@ -268,8 +268,8 @@ def edge_probabilities(
     items = observed.parameters
     of_pair = 2.0 * (items.n_items + np.count_nonzero(items.loadings)) / n
     evidence = n_rows / (n_rows + config.rows_per_coefficient * of_pair)
-    price = 0.5 * math.log1p(config.price_rows * n_rows * evidence**2)
-    fixed = np.where(families.allowed, -price * families.n_parameters, -np.inf)
+    complexity = 0.5 * math.log1p(config.complexity_rows * n_rows * evidence**2)
+    fixed = np.where(families.allowed, -complexity * families.n_parameters, -np.inf)
     start = [sum(1 << a for a in causes) for causes in parents]
     graphs, values = np.array([start], dtype=np.int64), np.zeros(0)
     expected = evidence * ratio * families.counted
