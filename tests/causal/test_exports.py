@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from dataclasses import replace
 
@@ -24,6 +25,13 @@ from hidag.simulation import Truth, chain_dag, make_truth, random_dag, random_la
 from hidag.structure import CPDAG
 
 
+def read_dot(text, names):
+    """Return the graph of the lines that we write; names without quotes inside."""
+    edges = re.findall(r'^  "(\w+)" -> "(\w+)"( \[dir=none\])?;$', text, re.MULTILINE)
+    directed = [(a, b) for a, b, is_open in edges if not is_open]
+    return CPDAG.from_edges(names, directed, [(a, b) for a, b, is_open in edges if is_open])
+
+
 @pytest.fixture
 def result(as_result):
     law = random_law(chain_dag(3), rng=0)
@@ -40,7 +48,7 @@ def test_gml_has_the_tables(result):
 
 def test_dot_keeps_open_directions_and_reads_back(result):
     text = to_dot(result)
-    assert CPDAG.from_dot(text) == result.graph
+    assert read_dot(text, result.latent_names) == result.graph
     assert "Z1=0: P(0)=" in text
 
 
@@ -143,7 +151,7 @@ def test_exports_warn_if_tables_are_not_the_fitted_law(export, result):
         assert nx.parse_gml(text).graph["comment"] == note
     else:
         assert f"  // {note}\n" in text
-        assert CPDAG.from_dot(text) == off.graph
+        assert read_dot(text, off.latent_names) == off.graph
 
 
 @pytest.mark.parametrize("export", [to_bif, to_gml, to_dot, to_dowhy])

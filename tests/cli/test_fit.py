@@ -38,7 +38,7 @@ def test_a_fit_prints_what_it_found_and_writes_all_files(hidag, table, tmp_path,
     assert sum(float(row[2]) for row in law[1:]) == pytest.approx(1.0)
     graph = CPDAG.from_json((out / "graph.json").read_text("utf-8"))
     assert graph == result.graph
-    assert CPDAG.from_dot((out / "graph.dot").read_text("utf-8")) == result.graph
+    assert (out / "graph.dot").read_text("utf-8") == result.graph.to_dot()
     posterior = np.array(read_rows(out / "posterior.csv")[1:], dtype=float)
     np.testing.assert_allclose(posterior[:, 1:], result.posterior(answers.astype(float)), atol=1e-6)
     assert posterior[0, 0] == 1

@@ -25,6 +25,7 @@ from hidag.measurement.families import item_type
 from hidag.measurement.parameters import category_label
 from hidag.results import AnyFit, FitResult, as_result
 from hidag.structure.graphs import DAG
+from hidag.structure.mixed_graphs import quote_for_dot
 
 Array = NDArray[np.float64]
 
@@ -232,8 +233,8 @@ def to_dot(result: AnyFit, *, items: bool = False) -> str:
     nodes, note = _prepare_export(fitted, items)
     lines = [] if note is None else [f"  // {note}"]
     lines += [
-        f"  {_quoted(node.name)} [shape={'ellipse' if node.is_latent else 'box'}, "
-        f"tooltip={_quoted(_format_table(node, nodes))}];"
+        f"  {quote_for_dot(node.name)} [shape={'ellipse' if node.is_latent else 'box'}, "
+        f"tooltip={quote_for_dot(_format_table(node, nodes))}];"
         for node in nodes
     ]
     undirected = {frozenset(pair) for pair in fitted.graph.undirected_edges}
@@ -241,7 +242,8 @@ def to_dot(result: AnyFit, *, items: bool = False) -> str:
         for a in node.parents:
             is_open = frozenset((nodes[a].name, node.name)) in undirected and node.is_latent
             attribute = " [dir=none]" if is_open else ""
-            lines.append(f"  {_quoted(nodes[a].name)} -> {_quoted(node.name)}{attribute};")
+            ends = map(quote_for_dot, (nodes[a].name, node.name))
+            lines.append(f"  {' -> '.join(ends)}{attribute};")
     return "\n".join(["digraph {", *lines, "}", ""])
 
 
@@ -255,11 +257,6 @@ def _format_table(node: Node, nodes: Sequence[Node]) -> str:
         )
         lines.append(f"{given}: {shares}" if given else shares)
     return "; ".join(lines)
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def to_dowhy(result: AnyFit, *, items: bool = True) -> str:

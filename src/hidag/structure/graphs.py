@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hidag.exceptions import GraphError
-from hidag.structure.graph_io import GraphFormats
 from hidag.structure.mixed_graphs import (
     Adjacency,
     MixedGraph,
+    NamedGraph,
     apply_meek_rules,
     bits,
     cycle_error,
@@ -25,7 +25,7 @@ from hidag.structure.mixed_graphs import (
 )
 
 
-class DAG(GraphFormats):
+class DAG(NamedGraph):
     """A directed acyclic graph; a cycle raises a GraphError that names it.
 
     Parameters
@@ -75,7 +75,7 @@ class DAG(GraphFormats):
         return f"DAG({self.n_variables} variables, {self.n_edges} edges)"
 
 
-class CPDAG(GraphFormats):
+class CPDAG(NamedGraph):
     """A partially directed graph that represents a set of DAGs, its members.
 
     A search without background knowledge returns the completed graph of a Markov equivalence

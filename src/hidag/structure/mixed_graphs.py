@@ -7,6 +7,8 @@ implementation for the compiled search.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +22,7 @@ from hidag.exceptions import Advice, GraphError
 
 Edges = list[tuple[str, str]]
 Adjacency = NDArray[np.int8]
+_JSON_FORMAT, _JSON_VERSION = "hidag-graph", 1
 
 
 def bits(mask: int) -> Iterator[int]:
@@ -351,6 +354,67 @@ class NamedGraph:
         """Return the same graph under other names, length K."""
         return type(self)(self._adjacency, names)
 
+    @classmethod
+    def _from_named_edges(cls, names: Iterable[Any], directed: Any, undirected: Any = ()) -> Self:
+        words = [str(name) for name in names]
+        pairs = ([(str(a), str(b)) for a, b in edges] for edges in (directed, undirected))
+        return cls(edges_to_adjacency(words, *pairs), words)
+
+    def to_json(self) -> str:
+        """Return JSON with ``names``, ``directed`` (cause, effect) and ``undirected`` pairs."""
+        content = {
+            "format": _JSON_FORMAT,
+            "version": _JSON_VERSION,
+            "kind": type(self).__name__,
+            "names": list(self.names),
+            "directed": [list(edge) for edge in self.directed_edges],
+            "undirected": [list(edge) for edge in self.undirected_edges],
+        }
+        return json.dumps(content, indent=1, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the graph of :meth:`to_json`."""
+        try:
+            content = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise GraphError("invalid-json", "the text is not JSON: {why}", why=error) from error
+        if not isinstance(content, dict) or content.get("format") != _JSON_FORMAT:
+            problem = "the JSON text is not a graph: it lacks format={format!r}"
+            raise GraphError("not-a-graph", problem, format=_JSON_FORMAT)
+        if content.get("version") != _JSON_VERSION:
+            problem = "the graph has format version {found!r}; this release reads version "
+            problem += "{expected}"
+            params = {"found": content.get("version"), "expected": _JSON_VERSION}
+            raise GraphError("graph-version", problem, params)
+        return cls._from_named_edges(content["names"], content["directed"], content["undirected"])
+
+    def to_dot(self) -> str:
+        """Return Graphviz text; undirected edges have the attribute ``dir=none``."""
+        name = {one: quote_for_dot(one) for one in self.names}
+        lines = [f"  {quoted};" for quoted in name.values()]
+        lines += [f"  {name[a]} -> {name[b]};" for a, b in self.directed_edges]
+        lines += [f"  {name[a]} -> {name[b]} [dir=none];" for a, b in self.undirected_edges]
+        return "\n".join(["digraph {", *lines, "}", ""])
+
+    def to_networkx(self) -> Any:
+        """Return a ``networkx.DiGraph``; an undirected edge is present in both directions.
+
+        networkx converts it to many other formats.
+        """
+        graph = nx.DiGraph()
+        graph.add_nodes_from(self.names)
+        graph.add_edges_from(self.directed_edges)
+        for a, b in self.undirected_edges:
+            graph.add_edges_from([(a, b), (b, a)])
+        return graph
+
+    @classmethod
+    def from_networkx(cls, graph: Any) -> Self:
+        """Return a networkx graph with nodes named by ``str``; edges both ways are undirected."""
+        edges = ((), graph.edges()) if not graph.is_directed() else (graph.edges(), ())
+        return cls._from_named_edges(graph.nodes, *edges)
+
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
@@ -362,3 +426,8 @@ class NamedGraph:
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (np.array(self._adjacency), self._names)
+
+
+def quote_for_dot(text: str) -> str:
+    """Return a text in quotes, as Graphviz reads names."""
+    return '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
