@@ -41,26 +41,21 @@ import argparse
 import time
 import warnings
 from collections import defaultdict
+from types import SimpleNamespace
 
 import numpy as np
 from scipy.special import expit
 
-from hidag import DCRL, design, simulate
+from hidag import DCRL, design, select, simulate
 from hidag.config import CONFIG
 from hidag.data.item_types import resolve_families
 from hidag.data.table import read_table
 from hidag.fitting.information_criteria import InformationCriteria, information_criteria
-from hidag.fitting.neighbour_fits import InitialValues
-from hidag.fitting.number_comparison import count_shared
-from hidag.fitting.number_of_latents import (
-    ComparedFit,
-    choose_number,
-    count_table_factors,
-    independent_fit,
-)
-from hidag.fitting.penalty_strength import bic_at
-from hidag.initialization.factor_count import count_factors
-from hidag.model_selection import select
+from hidag.fitting.stages import InitialValues
+from hidag.model_selection.automatic_number import choose_number
+from hidag.model_selection.candidates import Candidate, count_shared, independent_criteria
+from hidag.model_selection.comparison import bic_at
+from hidag.model_selection.factor_count import count_factors, count_table_factors
 from hidag.simulation import banded_q, random_dag, random_law
 from hidag.simulation.designs import GRAPHS
 from hidag_paper.studies import truth_started_fit
@@ -98,14 +93,14 @@ def found_numbers(truth, values: np.ndarray, seed: int, fits: str, hindsight: bo
     count = count_factors(values, families)
     n_fits, judged = 0, []
 
-    def fit_of(k: int, strength: float | None, start: InitialValues | None = None) -> ComparedFit:
+    def fit_of(k: int, strength: float | None, start: InitialValues | None = None) -> Candidate:
         nonlocal n_fits
         if k == 0:
-            return independent_fit(values, tuple(families))
+            return Candidate(0, 0.0, independent_criteria(values, tuple(families)))
         n_fits += start is None
         model = DCRL(k, family=families, penalty_strength=strength, random_state=seed)
         model._start_from(start)
-        judged.append(ComparedFit.of(model.fit(values).result_))
+        judged.append(Candidate.of(model.fit(values).result_))
         return judged[-1]
 
     # The same function that the estimator calls; its one fit with the answer is not needed here.
@@ -130,7 +125,7 @@ def found_numbers(truth, values: np.ndarray, seed: int, fits: str, hindsight: bo
     return out
 
 
-def right_at_prices(judged: list[ComparedFit], right: int) -> np.ndarray:
+def right_at_prices(judged: list[Candidate], right: int) -> np.ndarray:
     """Return at which of ``PRICES`` the best of some fits has the right number of latents."""
     charged = np.array(
         [one.aic + (PRICES - 2.0) * one.n_parameters + PRICES * one.n_shared for one in judged]
@@ -167,10 +162,8 @@ def held_against_truth(truth, values: np.ndarray, seed: int) -> dict[str, float]
     def criterion(name: str, fit: tuple[InformationCriteria, np.ndarray]) -> float:
         one, q = fit
         if name == "rule":
-            shared = count_shared(q)
-            return bic_at(
-                ComparedFit(one.bic, 0.0, one.n_parameters, aic=one.aic, n_shared=shared), ratio
-            )
+            numbers = {"bic": one.bic, "aic": one.aic, "n_parameters": one.n_parameters}
+            return bic_at(SimpleNamespace(**numbers, n_shared=count_shared(q)), ratio)
         return getattr(one, name)
 
     out = {}
@@ -266,11 +259,12 @@ def grid_answer(family: str, values: np.ndarray, seed: int) -> int:
     table = read_table(values)
     count = count_table_factors(table, families)
 
-    def fit_of(k: int, strength: float | None, start: InitialValues | None = None) -> ComparedFit:
+    def fit_of(k: int, strength: float | None, start: InitialValues | None = None) -> Candidate:
         if k == 0:
-            return independent_fit(values, resolve_families(table, families).families)
+            named = resolve_families(table, families).families
+            return Candidate(0, 0.0, independent_criteria(values, named))
         model = DCRL(k, family=families, penalty_strength=strength, random_state=seed)
-        return ComparedFit.of(model._start_from(start).fit(values).result_)
+        return Candidate.of(model._start_from(start).fit(values).result_)
 
     return choose_number(count, fit_of, values).n_latents
 

@@ -24,9 +24,8 @@ from collections import defaultdict
 
 import numpy as np
 
-from hidag import DCRL, evaluate, simulate
-from hidag.fitting.number_of_latents import Comparison
-from hidag.model_selection import select
+from hidag import DCRL, evaluate, select, simulate
+from hidag.model_selection.comparison import Comparison
 from hidag.simulation import Truth, random_law, random_q, tree_dag
 
 CELLS = ((2, 9, 200), (3, 9, 300), (3, 12, 500), (4, 12, 300), (4, 15, 500))

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from hidag.diagnostics import person_fit as person_fit
     from hidag.diagnostics import validate_q as validate_q
     from hidag.estimator import DCRL as DCRL
+    from hidag.estimator import select as select
     from hidag.identifiability import check_identifiability as check_identifiability
     from hidag.inference import BootstrapResult as BootstrapResult
     from hidag.inference import bootstrap as bootstrap
     from hidag.inference import standard_errors as standard_errors
     from hidag.metrics import evaluate as evaluate
-    from hidag.model_selection import select as select
     from hidag.reporting import write_report as write_report
     from hidag.results import FitResult as FitResult
     from hidag.results import load as load
@@ -44,11 +44,10 @@ _NAMES = {
     "causal": ("average_effects", "what_if"),
     "data.rows": ("survey_weights",),
     "diagnostics": ("classify", "fit_statistics", "person_fit", "validate_q"),
-    "estimator": ("DCRL",),
+    "estimator": ("DCRL", "select"),
     "identifiability": ("check_identifiability",),
     "inference": ("BootstrapResult", "bootstrap", "standard_errors"),
     "metrics": ("evaluate",),
-    "model_selection": ("select",),
     "reporting": ("write_report",),
     "results": ("FitResult", "load"),
     "simulation": ("design", "simulate"),

@@ -1,10 +1,10 @@
-"""DCRL, the estimator with a scikit-learn interface."""
+"""DCRL, the estimator with a scikit-learn interface, and `select`, which compares its fits."""
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -14,11 +14,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hidag.data.rows import nonempty_rows
 from hidag.data.table import Observations, read_table
-from hidag.exceptions import DataError, Setting
-from hidag.fitting.neighbour_fits import InitialValues
+from hidag.exceptions import DataError, Setting, SettingError
 from hidag.fitting.settings import checked_count, plain_settings, read_task, root_seed
-from hidag.fitting.stages import fit_selected_number, run_stages
+from hidag.fitting.stages import InitialValues, run_stages
 from hidag.formatting import plural
+from hidag.model_selection.automatic_number import fit_selected_number
+from hidag.model_selection.number_search import compare_numbers
+from hidag.model_selection.selection import Selection
 from hidag.parallel import Progress, make_observer
 from hidag.results import FitResult
 from hidag.strategy.measurement import Measurement
@@ -370,3 +372,67 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = True
         tags.non_deterministic = False
         return tags
+
+
+#: Settings that `select` compares or derives, and that would fix the number of latents.
+_SELECTED = ("n_latents", "q_matrix", "latent_names", "penalty_strength")
+
+
+def select(
+    X: Any,
+    latents: Iterable[int] | None = None,
+    *,
+    penalty_strengths: Sequence[float | None] = (None,),
+    fits: str = "near",
+    folds: int = 3,
+    sample_weight: Any = None,
+    progress: Callable[[str], None] | None = None,
+    **settings: Any,
+) -> Selection:
+    """Select the number of latents by several criteria.
+
+    Parameters
+    ----------
+    X : array or frame, shape (N, J)
+    latents : iterable of int, optional
+        Numbers to choose from; by default from 0 (independent items) to the largest number that J
+        items can identify, at most 40 unless the correlations have more factors.
+    penalty_strengths : sequence of float or None
+        Strengths to try with each number of latents; None estimates it. A number with a stronger
+        penalty than the best fit is also fitted with that fit's strength.
+    fits : {"near", "all", "none"}
+        Numbers to fit: the count of the correlations and its neighbours, and further ones while BIC
+        improves; all numbers; or none.
+    folds : int
+        Folds of the cross-validation of the best number and its two neighbours; 0 or 1 for none.
+    sample_weight : array, shape (N,), optional
+        As in ``DCRL.fit``.
+    progress : callable, optional
+        Called with a sentence before each fit.
+    **settings
+        Settings of `DCRL` for all fits; not those that determine the number of latents.
+
+    Returns
+    -------
+    Selection
+        ``.recommended``, ``.margin``, ``.votes``, ``.rows()``, ``.verdict()``, ``.result``.
+    """
+    fixed = next((name for name in _SELECTED if name in settings), None)
+    if fixed is not None:
+        raise SettingError(
+            "fixed-number",
+            "select compares numbers of latents and penalties, so that {setting} cannot be set for "
+            "all fits",
+            advice="omit {setting}",
+            setting=Setting(fixed),
+        )
+    return compare_numbers(
+        DCRL(1, **settings),
+        X,
+        latents,
+        penalty_strengths=penalty_strengths,
+        fits=fits,
+        folds=folds,
+        sample_weight=sample_weight,
+        progress=progress,
+    )

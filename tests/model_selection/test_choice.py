@@ -12,8 +12,11 @@ from scipy.stats import norm, poisson
 from hidag import DCRL, design, fit_statistics, load, simulate
 from hidag.exceptions import DataError, HidagWarning, IdentifiabilityWarning
 from hidag.fitting.information_criteria import count_parameters, information_criteria
-from hidag.fitting.number_of_latents import ComparedFit, choose_number, independent_criteria
-from hidag.initialization.factor_count import FactorCount
+from hidag.model_selection.automatic_number import choose_number
+from hidag.model_selection.candidates import independent_criteria
+from hidag.model_selection.factor_count import FactorCount
+
+from .stand_ins import Numbers
 
 
 def count(parallel: int, bic: int, most: int = 8) -> FactorCount:
@@ -24,7 +27,7 @@ def count(parallel: int, bic: int, most: int = 8) -> FactorCount:
 
 
 def test_agreeing_correlations_need_no_fits():
-    def never(k: int, strength: float | None) -> ComparedFit:
+    def never(k: int, strength: float | None) -> Numbers:
         raise AssertionError(k)
 
     assert choose_number(count(4, 4), never).n_latents == 4
@@ -42,9 +45,9 @@ def test_agreeing_correlations_need_no_fits():
 def test_fits_may_lower_the_count(bic, chosen, fitted):
     asked = []
 
-    def fit_of(k: int, strength: float | None) -> ComparedFit:
+    def fit_of(k: int, strength: float | None) -> Numbers:
         asked.append(k)
-        return ComparedFit(bic[k], 3.0)
+        return Numbers(bic[k], 3.0)
 
     choice = choose_number(count(5, 3), fit_of)
     assert (choice.n_latents, asked) == (chosen, fitted)
@@ -52,7 +55,7 @@ def test_fits_may_lower_the_count(bic, chosen, fitted):
 
 def test_the_reason_has_the_bic_differences():
     bic = {5: 30.0, 4: 10.0, 3: 50.0}
-    assert choose_number(count(5, 3), lambda k, strength: ComparedFit(bic[k], 3.0)).reason == (
+    assert choose_number(count(5, 3), lambda k, strength: Numbers(bic[k], 3.0)).reason == (
         "parallel analysis selects 5 and factor BIC 3; the largest spectral gap is after 5; 4 is "
         "the largest number of latents with a BIC within 10 of the best (best: 4; differences: 5: "
         "+20.0, 3: +40.0)"
@@ -61,7 +64,7 @@ def test_the_reason_has_the_bic_differences():
 
 def test_a_count_beyond_the_items_is_a_reason_and_a_coded_message():
     beyond = replace(count(8, 8), largest=6)
-    choice = choose_number(beyond, lambda k, strength: ComparedFit(0.0, 3.0))
+    choice = choose_number(beyond, lambda k, strength: Numbers(0.0, 3.0))
     assert choice.n_latents == 6
     assert choice.reason == (
         "parallel analysis and factor BIC both select 8, but 6 is the largest number that can be "
@@ -72,7 +75,7 @@ def test_a_count_beyond_the_items_is_a_reason_and_a_coded_message():
     # A number below the limit, and one that fits lower, need no message.
     assert choose_number(replace(count(6, 6), largest=6), None).limit is None
     lowered = choose_number(
-        replace(count(8, 3), largest=6), lambda k, strength: ComparedFit(20.0 * k, 3.0)
+        replace(count(8, 3), largest=6), lambda k, strength: Numbers(20.0 * k, 3.0)
     )
     assert (lowered.n_latents, lowered.limit) == (3, None)
 
@@ -86,8 +89,8 @@ def test_no_common_factor_means_no_latent():
 def test_fits_may_lower_the_count_to_none_if_one_criterion_selects_none():
     for ahead, chosen in ((-0.1, 1), (0.1, 0)):
 
-        def fit_of(k: int, strength: float | None, ahead: float = ahead) -> ComparedFit:
-            return ComparedFit({1: ahead, 0: 0.0}[k], 3.0, n_active=k)
+        def fit_of(k: int, strength: float | None, ahead: float = ahead) -> Numbers:
+            return Numbers({1: ahead, 0: 0.0}[k], 3.0, n_active=k)
 
         # There is no near tie: one criterion counts no factor.
         assert choose_number(count(1, 0), fit_of).n_latents == chosen
@@ -98,9 +101,9 @@ def test_fits_may_lower_the_count_to_none_if_one_criterion_selects_none():
 def test_steps_down_double_and_the_number_of_fits_is_bounded():
     asked = []
 
-    def fit_of(k: int, strength: float | None) -> ComparedFit:
+    def fit_of(k: int, strength: float | None) -> Numbers:
         asked.append(k)
-        return ComparedFit(20.0 * k, 3.0)
+        return Numbers(20.0 * k, 3.0)
 
     assert choose_number(count(8, 1), fit_of).n_latents == 1
     assert asked == [8, 7, 5, 1]
@@ -111,10 +114,10 @@ def test_a_number_is_also_fitted_with_the_weaker_penalty_of_the_best():
     bic = {(3, 5.0): 40.0, (2, 3.0): 20.0, (3, 3.0): 10.0}
     learned, asked = {3: 5.0, 2: 3.0}, []
 
-    def fit_of(k: int, strength: float | None) -> ComparedFit:
+    def fit_of(k: int, strength: float | None) -> Numbers:
         asked.append((k, strength))
         used = learned[k] if strength is None else strength
-        return ComparedFit(bic[k, used], used)
+        return Numbers(bic[k, used], used)
 
     choice = choose_number(count(3, 2), fit_of)
     assert (choice.n_latents, asked) == (3, [(3, None), (2, None), (3, 3.0)])
@@ -122,7 +125,7 @@ def test_a_number_is_also_fitted_with_the_weaker_penalty_of_the_best():
 
 
 def test_without_a_likelihood_parallel_analysis_decides():
-    choice = choose_number(count(6, 3), lambda k, strength: ComparedFit(float("nan"), 3.0))
+    choice = choose_number(count(6, 3), lambda k, strength: Numbers(float("nan"), 3.0))
     assert choice.n_latents == 6
     assert choice.reason.endswith("fits with 6 latents have no likelihood to compare")
 
@@ -130,9 +133,9 @@ def test_without_a_likelihood_parallel_analysis_decides():
 def weak_fits(bic: dict[int, float], idle: dict[int, int], asked: list[int]):
     """Return a function that fits items with a low information ratio."""
 
-    def fit_of(k: int, strength: float | None) -> ComparedFit:
+    def fit_of(k: int, strength: float | None) -> Numbers:
         asked.append(k)
-        return ComparedFit(bic[k], 3.0, 40, 0.06, k - idle.get(k, 0))
+        return Numbers(bic[k], 3.0, 40, 0.06, k - idle.get(k, 0))
 
     return fit_of
 

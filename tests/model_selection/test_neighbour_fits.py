@@ -9,16 +9,17 @@ import pytest
 
 from hidag import DCRL, design, simulate
 from hidag.config import CONFIG
-from hidag.fitting import neighbour_fits
-from hidag.fitting.neighbour_fits import (
+from hidag.model_selection import Candidate, neighbour_fits
+from hidag.model_selection.comparison import Comparison
+from hidag.model_selection.neighbour_fits import (
     NeighbourFits,
     can_initialize,
     find_failed_fits,
     remove_latents,
     split_latents,
 )
-from hidag.fitting.number_comparison import Comparison
-from hidag.fitting.number_of_latents import ComparedFit
+
+from .stand_ins import Numbers
 
 
 @pytest.fixture(scope="module")
@@ -98,8 +99,8 @@ def test_only_binary_latents_with_main_effects_initialize_neighbours(four, data)
     assert not can_initialize(model.fit(data.X).result_)
 
 
-def weak(bic: float, k: int, result: object) -> ComparedFit:
-    return ComparedFit(bic, 3.0, 10, 0.05, k, result=result)
+def weak(bic: float, k: int, result: object) -> Numbers:
+    return Numbers(bic, 3.0, 10, 0.05, k, result=result)
 
 
 @pytest.fixture
@@ -151,7 +152,7 @@ def test_one_refit_per_number_is_added(places):
 
 
 def test_without_low_information_there_are_no_refits():
-    fits = {3: [ComparedFit(50.0, 3.0)], 4: [ComparedFit(40.0, 3.0)]}
+    fits = {3: [Numbers(50.0, 3.0)], 4: [Numbers(40.0, 3.0)]}
 
     def never(k, place):
         raise AssertionError(k)
@@ -197,11 +198,15 @@ def test_a_failed_fit_is_repaired_from_its_neighbours(data):
 
     def fit(k, start=None, max_iter=300):
         model = DCRL(k, family="gaussian", random_state=0, n_starts=1, max_iter=max_iter)
-        return ComparedFit.of(model._start_from(start).fit(values).result_)
+        return Candidate.of(model._start_from(start).fit(values).result_)
 
     good = fit(5)
     # The search for five latents ended at a poor place.
-    fits = {4: [fit(4)], 5: [replace(good, bic=good.bic + 2000.0)], 6: [fit(6)]}
+    fits = {
+        4: [fit(4)],
+        5: [replace(good, criteria=replace(good.criteria, bic=good.bic + 2000.0))],
+        6: [fit(6)],
+    }
     compared = Comparison(5, fits)
     assert not compared.low_information
     assert find_failed_fits(compared.bic) == [5]

@@ -7,17 +7,17 @@ from math import log
 import numpy as np
 import pytest
 
-from hidag.fitting.number_comparison import (
+from hidag.model_selection.candidates import count_active, count_shared
+from hidag.model_selection.comparison import (
     Comparison,
-    count_active,
-    count_shared,
+    bic_at,
     nearest,
     next_below,
     next_either_side,
     select_up_to,
 )
-from hidag.fitting.number_of_latents import ComparedFit
-from hidag.fitting.penalty_strength import bic_at
+
+from .stand_ins import Numbers
 
 NAN, INF = float("nan"), float("inf")
 
@@ -28,10 +28,10 @@ LOG_ROWS = log(5000.0)
 
 def weak(
     bic: float, n_parameters: int, n_active: int, ratio: float = 0.05, n_shared: int = 0
-) -> ComparedFit:
+) -> Numbers:
     """Return a fit to items with a low information ratio."""
     aic = bic - (LOG_ROWS - 2.0) * n_parameters
-    return ComparedFit(bic, 3.0, n_parameters, ratio, n_active, aic, n_shared)
+    return Numbers(bic, 3.0, n_parameters, ratio, n_active, aic, n_shared)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_fits_lower_the_count_beyond_a_near_tie_and_never_raise_it(bic, selected
 
 
 def test_independent_items_need_the_smallest_bic_at_all_rows():
-    alone = ComparedFit(95.0, 0.0, 20, 1.0, 0, 0.0)
+    alone = Numbers(95.0, 0.0, 20, 1.0, 0, 0.0)
     # At the effective sample size one latent would be better.
     fits = {0: [alone], 1: [weak(100.0, 30, 1)]}
     assert Comparison(1, fits).selected == 1
@@ -110,7 +110,7 @@ def test_all_numbers_use_the_information_ratio_of_the_count():
     fits = {3: [weak(100.0, 30, 3, 0.02)], 4: [weak(90.0, 30, 4, 0.06)]}
     assert (Comparison(4, fits).ratio, Comparison(4, fits).selected) == (0.06, 4)
     # The nearest number's ratio if the count has no likelihood.
-    assert Comparison(5, fits | {5: [ComparedFit(NAN, 3.0, 0, 0.9, 5)]}).ratio == 0.06
+    assert Comparison(5, fits | {5: [Numbers(NAN, 3.0, 0, 0.9, 5)]}).ratio == 0.06
     # The ratio of its first fit, not of a refit at another strength.
     again = {4: [*fits[4], weak(80.0, 30, 4, 0.09)]}
     assert Comparison(4, fits | again).ratio == 0.06
@@ -147,7 +147,7 @@ def test_a_latent_without_two_items_of_its_own_costs_one_more_parameter():
 
 
 def test_fits_without_likelihood_are_not_compared():
-    nothing = Comparison(4, {4: [ComparedFit(NAN, 3.0, 0, 0.01, 4)]})
+    nothing = Comparison(4, {4: [Numbers(NAN, 3.0, 0, 0.01, 4)]})
     assert (nothing.low_information, nothing.selected, nothing.active_bic) == (False, None, {})
 
 

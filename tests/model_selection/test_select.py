@@ -12,13 +12,13 @@ import pytest
 from matplotlib.figure import Figure
 
 import hidag
-from hidag import DCRL, design, simulate
+from hidag import DCRL, design, select, simulate
 from hidag.data import read_table
 from hidag.exceptions import SettingError
 from hidag.fitting.information_criteria import criteria_of
-from hidag.initialization.factor_count import FactorCount
-from hidag.model_selection import Candidate, Selection, number_search, select
+from hidag.model_selection import Candidate, Selection, number_search
 from hidag.model_selection.candidates import Table, folds_of
+from hidag.model_selection.factor_count import FactorCount
 from hidag.model_selection.selection import COLUMNS
 from hidag.plotting import plot_selection, render_figure
 from hidag.plotting.selection import SIZE
@@ -211,7 +211,7 @@ def test_the_recommended_number_is_fitted(monkeypatch):
     values = np.array(simulate(design("Chain-5", "Q1", "bernoulli", rng=5), 60, rng=6).X)
     asked = []
 
-    def fake(table, k, strength, settings):
+    def fake(table, model, k, strength):
         asked.append(k)
         q = np.zeros((15, k), dtype=np.int8)
         # The best fit is one of six latents of which three have items.
@@ -219,7 +219,7 @@ def test_the_recommended_number_is_fitted(monkeypatch):
         criteria = criteria_of(0.0 if k == 6 else -10.0 - k, 20, 0.0, 60.0)
         return weakly(Candidate(k, strength, criteria=criteria), q)
 
-    monkeypatch.setattr(number_search, "fit_candidate", fake)
+    monkeypatch.setattr(Table, "candidate", fake)
     monkeypatch.setattr(number_search, "count_table_factors", lambda *args, **kwargs: counted(5))
     found = select(values, range(1, 8), family="bernoulli", folds=0)
     assert asked == [4, 5, 6, 7, 3]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -12,19 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.config import CONFIG
-from hidag.data.item_types import resolve_families
 from hidag.data.rows import (
     MissingnessPatterns,
     nonempty_rows,
     scale_to_effective_size,
-    select_weighted_rows,
 )
-from hidag.data.table import Observations
 from hidag.em.m_step import at_dispersion_floor
 from hidag.exceptions import (
     Advice,
     ConvergenceWarning,
-    DataError,
     IdentifiabilityWarning,
     KnowledgeWarning,
     MisfitWarning,
@@ -43,18 +39,11 @@ from hidag.fitting.fit_warnings import (
     warn_of_weak_evidence,
     with_knowledge_cost,
 )
-from hidag.fitting.neighbour_fits import InitialValues
-from hidag.fitting.number_of_latents import (
-    ComparedFit,
-    choose_number,
-    count_table_factors,
-    independent_fit,
-    number_from_settings,
-)
 from hidag.fitting.settings import FitTask, GraphSettings, effective_share, min_items, plain_value
 from hidag.formatting import plural
 from hidag.latent.counts import LatentCounts, resample, resample_size
 from hidag.latent.laws import LatentLaw, NetworkLaw
+from hidag.measurement.parameters import MeasurementParameters
 from hidag.parallel import one_blas_thread
 from hidag.results import FitResult, versions_used
 from hidag.strategy.estimation import estimate_measurement
@@ -80,6 +69,8 @@ from hidag.structure.graphs import CPDAG
 from hidag.structure.knowledge import Knowledge, admits_complete_dag
 from hidag.structure.scores import LeanScore, ScoreCache, choose_score, make_score
 
+#: Initial item parameters and latent distribution, shape (S,).
+InitialValues = tuple[MeasurementParameters, NDArray[np.float64]]
 #: Spawn key of Stage II in the tree of seeds, far from the keys of the starts.
 _RESAMPLING_KEY = 1 << 20
 #: Frames between a helper's ``warnings.warn`` and the caller of ``fit``.
@@ -377,63 +368,3 @@ def _with_law(
     costs = found.by_likelihood, found.knowledge_cost
     unknown = np.full((len(found.graph.names),) * 2, np.nan)
     return LearnedGraph(found.graph, found.tests, ratio, n_rows, law, likelihood, *costs, unknown)
-
-
-def fit_selected_number(
-    table: Observations,
-    sample_weight: Any,
-    settings: Mapping[str, Any],
-    fit_number: Callable[[int, float | None, InitialValues | None], FitResult],
-    *,
-    log: Callable[[str], None],
-) -> FitResult:
-    """Return the fit with a number of latents given by other settings or selected by criteria.
-
-    ``fit_number`` fits with a number of latents, a strength of the penalty (None: as in the
-    settings) and initial values (None: from starts). ``log`` receives a sentence about the choice.
-    """
-    counted, weights = select_weighted_rows(table, sample_weight)
-    n_rows = counted.n_samples if weights is None else float(weights.sum())
-    fits: dict[int, tuple[FitResult, list[warnings.WarningMessage], float]] = {}
-
-    def fit_of(
-        n_latents: int, strength: float | None, start: InitialValues | None = None
-    ) -> ComparedFit:
-        if n_latents == 0:
-            families = resolve_families(counted, settings["family"], weights).families
-            return independent_fit(counted.values, families, weights)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            result = fit_number(n_latents, strength, start)
-        found = ComparedFit.of(result, n_rows)
-        # Fits with the penalty of another number only serve the comparison; a refit from another
-        # number replaces a fit whose search failed.
-        before = fits.get(n_latents)
-        better = before is None or before[2] - found.bic > CONFIG.selection.failed_fit
-        if strength is None and better:
-            fits[n_latents] = result, caught, found.bic
-        return found
-
-    q_matrix, levels, names = (settings[name] for name in ("q_matrix", "levels", "latent_names"))
-    choice = number_from_settings(q_matrix, levels, names, table.names)
-    if choice is None:
-        count = count_table_factors(counted, settings["family"], weights)
-        choice = choose_number(count, fit_of, counted.values, weights)
-    log(f"{plural(choice.n_latents, 'latent')}: {choice.reason}")
-    if choice.n_latents == 0:
-        raise DataError(
-            "independent-items",
-            "the items are independent: no latent is supported ({reason})",
-            advice="check the table with hidag.select, or fit one latent all the same with {one}",
-            reason=choice.reason,
-            one=Setting("n_latents", 1),
-        )
-    if choice.n_latents not in fits:
-        fit_of(choice.n_latents, None)
-    result, caught, _ = fits[choice.n_latents]
-    for warning in caught:
-        # Only warnings about the selected fit; frames: this function, ``fit``, the caller.
-        warnings.warn(warning.message, stacklevel=3)
-    warn_if(choice.limit, IdentifiabilityWarning, stacklevel=3)
-    settings = {**result.settings, "n_latents": "auto"}
-    return replace(result, settings=settings, n_latents_reason=choice.reason)

@@ -1,9 +1,8 @@
-"""Candidate models: fits with one number of latents and one strength of the penalty."""
+"""Fits of numbers of latents that are compared, and the table that they share."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import fsum
 from typing import Any
@@ -11,17 +10,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.data.rows import canonical_order
 from hidag.data.table import Observations
-from hidag.estimator import DCRL
+from hidag.em.design_data import WorkingData
+from hidag.em.em import Problem, Schedule, run_em
+from hidag.em.m_step import Basis
 from hidag.exceptions import HidagError, Message
-from hidag.fitting.information_criteria import InformationCriteria, information_criteria
-from hidag.fitting.neighbour_fits import InitialValues
-from hidag.fitting.number_comparison import count_active, count_shared
-from hidag.fitting.number_of_latents import independent_criteria
+from hidag.fitting.information_criteria import (
+    InformationCriteria,
+    criteria_of,
+    information_criteria,
+    item_parameters,
+)
+from hidag.fitting.stages import InitialValues
+from hidag.initialization.start_points import null_parameters
+from hidag.kernels.coordinate_descent import FREE, ZERO
+from hidag.latent.state_space import StateSpace
+from hidag.measurement.parameters import Responses
+from hidag.measurement.penalties import NO_SPARSITY
+from hidag.measurement.terms import Terms
+from hidag.parallel import one_blas_thread
 from hidag.results import FitResult, reorder_items
 
 Array = NDArray[np.float64]
+
+
+def count_shared(q_matrix: NDArray[Any]) -> int:
+    """Return the number of latents with two or more items, but fewer than two of their own."""
+    least = CONFIG.selection.min_items
+    q = np.asarray(q_matrix) != 0
+    own = q & (q.sum(axis=1, keepdims=True) == 1)
+    return int(((q.sum(axis=0) >= least) & (own.sum(axis=0) < least)).sum())
+
+
+def count_active(q_matrix: NDArray[Any]) -> int:
+    """Return the number of latents with two or more items, at least 1."""
+    return max(1, int((q_matrix.sum(axis=0) >= CONFIG.selection.min_items).sum()))
 
 
 @dataclass(frozen=True)
@@ -37,7 +62,6 @@ class Candidate:
     held_out : array, shape (N,), or None
         Log-likelihood of each row under the fit to the other folds.
     weights : array, shape (N,), or None
-    n_idle : int, latents without items
     reason : Message, why the fit failed, or None
     at_common_strength, from_neighbour : bool
         Whether the fit only serves the comparison, with the penalty strength or with initial values
@@ -50,10 +74,15 @@ class Candidate:
     result: FitResult | None = field(default=None, repr=False)
     held_out: Array | None = field(default=None, repr=False)
     weights: Array | None = field(default=None, repr=False)
-    n_idle: int = 0
     reason: Message | None = None
     at_common_strength: bool = False
     from_neighbour: bool = False
+
+    @classmethod
+    def of(cls, result: FitResult, n_rows: float | None = None, **more: Any) -> Candidate:
+        """Return a ``result``, criteria at ``n_rows`` (default: its own), ``more`` fields."""
+        criteria = information_criteria(result, n_rows)
+        return cls(len(result.latent_names), None, criteria, result, **more)
 
     @property
     def aic(self) -> float:
@@ -86,6 +115,11 @@ class Candidate:
     def information_ratio(self) -> float:
         """Share of the information about the latents that the items carry; 1 without a fit."""
         return 1.0 if self.result is None else self.result.information_ratio
+
+    @property
+    def n_idle(self) -> int:
+        """Number of latents without items; 0 without a fit."""
+        return 0 if self.result is None else int((~self.result.q_matrix.any(axis=0)).sum())
 
     @property
     def n_active(self) -> int:
@@ -140,51 +174,64 @@ class Table:
 
     def fit(
         self,
+        model: Any,
         n_latents: int,
-        strength: float | None,
-        settings: Mapping[str, Any],
+        strength: float | None = None,
+        *,
         rows: NDArray[np.bool_] | None = None,
         start: InitialValues | None = None,
-    ) -> DCRL:
-        """Return a fit to some or all rows, without its warnings."""
-        used: Any = slice(None) if rows is None else rows
-        own: dict[str, Any] = {
-            "family": list(self.families),
-            "penalty_strength": strength,
-            **settings,
-        }
+    ) -> FitResult:
+        """Return a fit to some or all rows, without its warnings.
+
+        ``model`` is an estimator with all other settings.
+        """
+        own = {"n_latents": n_latents, "family": list(self.families), "penalty_strength": strength}
         if rows is not None:
             own["uncertainty"] = "none"
+        used: Any = slice(None) if rows is None else rows
         table = replace(self.observations, values=self.values[used])
         weights = None if self.weights is None else self.weights[used]
+        fresh = type(model)(**model.get_params() | own)._start_from(start)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return DCRL(n_latents, **own)._start_from(start).fit(table, sample_weight=weights)
+            result: FitResult = fresh.fit(table, sample_weight=weights).result_
+        return result
+
+    def candidate(
+        self,
+        model: Any,
+        n_latents: int,
+        strength: float | None,
+        start: InitialValues | None = None,
+    ) -> Candidate:
+        """Return a fit with its criteria (independent items for 0), or why the fit fails."""
+        if n_latents == 0:
+            found = independent_criteria(self.values, self.families, self.weights)
+            return Candidate(0, strength, found, weights=self.weights)
+        try:
+            result = self.fit(model, n_latents, strength, start=start)
+        except HidagError as error:
+            return Candidate(n_latents, strength, reason=error.message)
+        shared = {"weights": self.weights, "from_neighbour": start is not None}
+        return replace(Candidate.of(result, self.n_counted, **shared), penalty_strength=strength)
 
 
-def fit_candidate(
-    table: Table,
-    n_latents: int,
-    strength: float | None,
-    settings: Mapping[str, Any],
-    start: InitialValues | None = None,
-) -> Candidate:
-    """Return the candidate with its criteria (independent items for 0), or why the fit fails."""
-    if n_latents == 0:
-        criteria = independent_criteria(table.values, table.families, table.weights)
-        return Candidate(0, strength, criteria=criteria, weights=table.weights)
-    try:
-        result = table.fit(n_latents, strength, settings, start=start).result_
-    except HidagError as error:
-        return Candidate(n_latents, strength, reason=error.message)
-    return Candidate(
-        n_latents,
-        strength,
-        criteria=information_criteria(result, table.n_counted),
-        result=result,
-        weights=table.weights,
-        n_idle=int((~result.q_matrix.any(axis=0)).sum()),
-        from_neighbour=start is not None,
+def independent_criteria(
+    values: Array, families: tuple[str, ...], weights: Array | None = None
+) -> InformationCriteria:
+    """Return the criteria of the model without latents, from a table (N, J): independent items."""
+    responses = Responses.of(families)
+    data = WorkingData.from_values(responses.expand(values), responses.families, weights=weights)
+    space = StateSpace.binary(1)
+    terms = Terms.main(space.levels)
+    allowed = np.full((data.n_items, 2), ZERO, dtype=np.uint8)
+    allowed[:, 0] = FREE
+    basis = Basis.over(space, terms)
+    problem = Problem(data, space, basis, allowed, NO_SPARSITY, Schedule())
+    with one_blas_thread():
+        found = run_em(problem, null_parameters(data, terms), np.full(2, 0.5))
+    return criteria_of(
+        found.log_likelihood, item_parameters(responses.families), 0.0, data.n_counted
     )
 
 
@@ -197,11 +244,7 @@ def folds_of(table: Table, n_folds: int) -> NDArray[np.intp]:
 
 
 def held_out_likelihood(
-    table: Table,
-    n_latents: int,
-    strength: float | None,
-    settings: Mapping[str, Any],
-    folds: NDArray[np.intp],
+    table: Table, model: Any, n_latents: int, strength: float | None, folds: NDArray[np.intp]
 ) -> Array | None:
     """Return rows' log-likelihoods under fits to other folds, (N,); None if one fails."""
     out = np.empty(len(folds))
@@ -210,9 +253,9 @@ def held_out_likelihood(
     for fold in np.unique(folds):
         held = rows[folds[rows] == fold]
         try:
-            model = table.fit(n_latents, strength, settings, folds != fold)
-            fitted = reorder_items(model.result_, items)
-            out[held] = fitted.row_log_likelihood(table.values[np.ix_(held, items)])
+            fitted = table.fit(model, n_latents, strength, rows=folds != fold)
+            values = table.values[np.ix_(held, items)]
+            out[held] = reorder_items(fitted, items).row_log_likelihood(values)
         except HidagError:
             return None
     return out

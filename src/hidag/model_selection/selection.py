@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from hidag.config import CONFIG
-from hidag.fitting.number_comparison import Comparison, nearest
 from hidag.formatting import plural
-from hidag.initialization.factor_count import FactorCount
 from hidag.model_selection.candidates import Candidate
+from hidag.model_selection.comparison import Comparison, nearest
+from hidag.model_selection.factor_count import FactorCount
 from hidag.results import FitResult
 
 #: Columns of the table, in order.
@@ -55,7 +55,7 @@ class Selection:
 
         Of the numbers up to the count of parallel analysis or factor BIC, the largest with a BIC
         within 10 of the best; with a low information ratio, the number with the smallest BIC. See
-        :mod:`hidag.fitting.number_of_latents`. Without fits, the number of parallel analysis. 0 if
+        :mod:`hidag.model_selection.comparison`. Without fits, the number of parallel analysis. 0 if
         the correlations are consistent with independent items.
         """
         selected = 0 if self.count.no_common_factor else self.compared.selected

@@ -17,10 +17,10 @@ from scipy.optimize import linear_sum_assignment
 
 from hidag.data.rows import canonical_order
 from hidag.em.design_data import WorkingData, weighted_mean_and_sd
+from hidag.estimator import DCRL, select
 from hidag.fitting.information_criteria import information_criteria
 from hidag.initialization.item_columns import pair_correlations
 from hidag.model_selection.candidates import Table
-from hidag.model_selection.number_search import select
 from hidag.model_selection.selection import Selection
 from hidag.results import FitResult
 from hidag.structure.graphs import CPDAG
@@ -58,7 +58,7 @@ def compare_count_families(
     """
     fits = []
     for name in COUNT_FAMILIES:
-        result = table_with(name).fit(LATENTS_FOR_FAMILIES, None, settings).result_
+        result = table_with(name).fit(DCRL(1, **settings), LATENTS_FOR_FAMILIES)
         found = information_criteria(result, n_rows)
         fits.append((name, found.log_likelihood, found.n_parameters, found.bic))
     return fits
@@ -229,7 +229,8 @@ def split_half_agreement(
     table: Table, n_latents: int, settings: Mapping[str, Any]
 ) -> tuple[Agreement, tuple[FitResult, FitResult]]:
     """Fit two halves of the rows; return the match of the latents over all rows, and the fits."""
-    one, two = (table.fit(n_latents, None, settings, half).result_ for half in split_rows(table))
+    model = DCRL(1, **settings)
+    one, two = (table.fit(model, n_latents, rows=half) for half in split_rows(table))
     values = table.values
     return match_posteriors(one.posterior(values), two.posterior(values), table.weights), (one, two)
 
@@ -359,7 +360,7 @@ def explore(
     assert first is not None
     whole = {seed: first}
     for other in np.random.SeedSequence(seed).generate_state(n_seeds).tolist():
-        whole[other] = table.fit(chosen, None, {**given, "random_state": other}).result_
+        whole[other] = table.fit(DCRL(1, **{**given, "random_state": other}), chosen)
     best = min(whole, key=lambda s: information_criteria(whole[s], table.n_counted).ebic)
     fitted = whole.pop(best)
     refits = [*half_fits[chosen], *whole.values()]

@@ -24,8 +24,14 @@ from scipy.linalg import eigh
 from scipy.optimize import OptimizeResult, minimize
 
 from hidag.config import CONFIG
+from hidag.data.item_types import resolve_families
 from hidag.data.rows import canonical_order
+from hidag.data.table import Observations
+from hidag.data.value_checks import check_values
+from hidag.exceptions import Advice, Message
+from hidag.formatting import plural
 from hidag.initialization.item_columns import ItemColumns, positive
+from hidag.parallel import one_blas_thread
 
 Array = NDArray[np.float64]
 
@@ -156,6 +162,22 @@ class FactorCount:
             return f"{selected}, but {self.largest} is the largest number that can be selected"
         return f"{selected}; the largest spectral gap is after {self.by_gap}"
 
+    def limit_message(self) -> Message:
+        """Return that the number of items limits the number of latents."""
+        wanted = max(*self.without_limit, self.largest + 1)
+        return Message(
+            "number-limited-by-items",
+            "{latents} were selected because the items cannot identify more, but the data may have "
+            "more: {reason}",
+            {
+                "latents": plural(self.largest, "latent"),
+                "reason": self.describe(),
+                "wanted": plural(wanted, "latent"),
+                "least": 2 * wanted + 1,
+            },
+            Advice("", "add items: {wanted} need at least {least}"),
+        )
+
 
 def identifiable_count(n_items: int) -> int:
     """Return the largest number of latents that J items can identify, at least 1."""
@@ -165,6 +187,16 @@ def identifiable_count(n_items: int) -> int:
 def largest_count(n_items: int) -> int:
     """Return the largest number of latents that is considered at first, at least 1."""
     return min(CONFIG.factor_count.max_factors, identifiable_count(n_items))
+
+
+def count_table_factors(
+    table: Observations, family: Any, weights: Array | None = None, *, largest: int | None = None
+) -> FactorCount:
+    """Return the number of common factors of a table; ``family`` as in `DCRL`."""
+    families = resolve_families(table, family, weights).families
+    check_values(table, families)
+    with one_blas_thread():
+        return count_factors(table.values, families, weights=weights, largest=largest)
 
 
 def count_factors(

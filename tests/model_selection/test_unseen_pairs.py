@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.initialization.factor_count import count_factors, filled_correlations
+from hidag.model_selection.factor_count import count_factors, filled_correlations
 from hidag.simulation import Truth, random_law, random_q, simulate, tree_dag
 
 

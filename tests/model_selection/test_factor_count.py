@@ -10,14 +10,14 @@ import pytest
 from hidag import design, simulate
 from hidag.config import FactorCountConfig
 from hidag.em.design_data import WorkingData
-from hidag.initialization import factor_count
-from hidag.initialization.factor_count import (
+from hidag.initialization.item_columns import ItemColumns, pair_correlations
+from hidag.model_selection import factor_count
+from hidag.model_selection.factor_count import (
     FactorCount,
     count_factors,
     identifiable_count,
     largest_count,
 )
-from hidag.initialization.item_columns import ItemColumns, pair_correlations
 
 
 def drawn(model="Model-7", family="bernoulli", n=3000, missing=0.0, seed=11):

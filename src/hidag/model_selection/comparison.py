@@ -1,30 +1,72 @@
-"""The rule that selects a number of latents from the count of the correlations and from fits."""
+"""The rule that selects a number of latents from the count of the correlations and from fits.
+
+Parallel analysis and factor BIC count common factors; no latent is supported if both count none. If
+they disagree, fits may only lower the larger count, if BIC improves beyond a near tie: with a
+continuous trait or local dependence, BIC improves with every latent. With a low information ratio
+r, where parallel analysis has no power, the number with the smallest BIC is selected (the largest
+within 2 of it). BIC then uses the effective sample size r N, a fit counts for its latents with at
+least two items, and a latent without two items of its own costs one more parameter.
+
+A stronger penalty leaves fewer loadings and a lower likelihood: a number could be rejected because
+of the strength that its own fit estimates. So numbers are also compared at a common strength.
+
+EBIC is not used: its term counts permutations of the latents as different supports and rejects fits
+that start at the truth (``benchmarks/number_of_latents.py --yardstick``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, isfinite, isnan
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from math import inf, isfinite, isnan, log
 
 from hidag.config import CONFIG
-from hidag.fitting.penalty_strength import FitCriteria, best_bic, bic_at
+from hidag.model_selection.candidates import Candidate
 
 
-def count_shared(q_matrix: NDArray[Any]) -> int:
-    """Return the number of latents with two or more items, but fewer than two of their own."""
-    least = CONFIG.selection.min_items
-    q = np.asarray(q_matrix) != 0
-    own = q & (q.sum(axis=1, keepdims=True) == 1)
-    return int(((q.sum(axis=0) >= least) & (own.sum(axis=0) < least)).sum())
+def best_bic(fits: Sequence[Candidate], ratio: float = 1.0) -> float:
+    """Return the smallest BIC of fits with one number of latents; infinite if none has one."""
+    return min((bic_at(one, ratio) for one in fits if not isnan(one.bic)), default=inf)
 
 
-def count_active(q_matrix: NDArray[Any]) -> int:
-    """Return the number of latents with two or more items, at least 1."""
-    return max(1, int((q_matrix.sum(axis=0) >= CONFIG.selection.min_items).sum()))
+def bic_at(one: Candidate, ratio: float) -> float:
+    """Return a fit's BIC at the effective sample size ``ratio`` * N, at least its AIC.
+
+    For ``ratio`` < 1 a latent without two items of its own costs one more parameter: other latents
+    could explain the same correlations, and the identifiability conditions do not hold for it.
+    """
+    if ratio >= 1.0:
+        return one.bic
+    value = max(one.bic + log(ratio) * one.n_parameters, one.aic)
+    if not one.n_shared:
+        return value
+    return value + one.n_shared * (2.0 + (value - one.aic) / one.n_parameters)
+
+
+def best_number(fits: Mapping[int, Sequence[Candidate]], ratio: float = 1.0) -> int:
+    """Return the number of latents with the smallest BIC; the smaller number if tied."""
+    return min(fits, key=lambda k: (best_bic(fits[k], ratio), k))
+
+
+def refit_at_common_strength(
+    fits: dict[int, list[Candidate]],
+    fit_again: Callable[[int, float], Candidate],
+    ratio: float = 1.0,
+) -> None:
+    """Refit, at the strength of the best fit, the numbers of latents with stronger penalties.
+
+    Numbers with weaker penalties need no second fit, because they had more loadings available. New
+    fits are appended to ``fits``; ``fit_again`` fits with a number of latents and a strength.
+    """
+    first = best_number(fits, ratio)
+    best = best_bic(fits[first], ratio)
+    if best == inf:
+        return
+    strength = min(one.strength for one in fits[first] if bic_at(one, ratio) == best)
+    for k, ones in fits.items():
+        known = [one.strength for one in ones if not isnan(one.bic)]
+        if k != first and known and min(known) > strength:
+            ones.append(fit_again(k, strength))
 
 
 @dataclass(frozen=True)
@@ -33,7 +75,7 @@ class Comparison:
 
     counted: int  # number of common factors in the correlations
     # by number of latents; the first of each has its own strength of the penalty
-    fits: Mapping[int, Sequence[FitCriteria]]
+    fits: dict[int, list[Candidate]]
     fewest: int = 1  # smallest number to select; 0 if a criterion of the correlations counts none
 
     @property

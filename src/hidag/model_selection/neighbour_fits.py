@@ -9,22 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf, isnan
-from typing import Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hidag.config import CONFIG
-from hidag.fitting.number_comparison import Comparison
-from hidag.fitting.penalty_strength import Fit, bic_at
+from hidag.fitting.stages import InitialValues
 from hidag.initialization.start_points import spread_law
 from hidag.measurement.parameters import MeasurementParameters
+from hidag.model_selection.candidates import Candidate
+from hidag.model_selection.comparison import Comparison, bic_at
 from hidag.results import FitResult
 from hidag.strategy.moves.split_moves import residual_correlation, split_sides
 
 Array = NDArray[np.float64]
-#: Initial item parameters and latent distribution.
-InitialValues = tuple[MeasurementParameters, Array]
 
 
 def can_initialize(result: FitResult) -> bool:
@@ -107,16 +105,16 @@ def _with_loadings(result: FitResult, loadings: Array, law: Array) -> InitialVal
 
 
 @dataclass
-class NeighbourFits(Generic[Fit]):
+class NeighbourFits:
     """Refits of each number of latents from the fits of neighbouring numbers."""
 
     # by number of latents; of the refits the best is added for each number of active latents
-    fits: dict[int, list[Fit]]
-    fit_from: Callable[[int, InitialValues], Fit]  # with a number of latents
+    fits: dict[int, list[Candidate]]
+    fit_from: Callable[[int, InitialValues], Candidate]  # with a number of latents
     values: Array  # (N, J)
     weights: Array | None = None  # (N,)
-    _used: dict[tuple[int, int], Fit] = field(default_factory=dict)
-    _added: dict[int, tuple[int, Fit]] = field(default_factory=dict)
+    _used: dict[tuple[int, int], Candidate] = field(default_factory=dict)
+    _added: dict[int, tuple[int, Candidate]] = field(default_factory=dict)
     _rounds: int = 0
 
     def improve(self, compared: Comparison) -> bool:
@@ -161,7 +159,7 @@ class NeighbourFits(Generic[Fit]):
             better |= gain > CONFIG.selection.min_gain
         return better
 
-    def _add(self, k: int, one: Fit) -> None:
+    def _add(self, k: int, one: Candidate) -> None:
         """Add a refit, and remove the previous one with as many active latents."""
         if one.n_active in self._added:
             before, worse = self._added[one.n_active]
