@@ -748,11 +748,13 @@ class EdgeProbabilitiesConfig:
     # of a conditional table sees a part of the rows, and few rows hardly change a prior: half log
     # (r N) makes edges too improbable there, and a constant too probable in large tables.
     complexity_rows: float = 0.5
-    # Classes of graphs whose likelihood is computed, and in each round. Half as many gave the same
-    # calibration with fewer stated arrows on development tables of 8 latents.
+    # Largest number of classes of graphs whose likelihood is computed, and number in each round.
     quick_graphs: int = 96
     full_graphs: int = 768
-    graphs_per_round: int = 48
+    graphs_per_round: int = 24
+    # No further round if the last one changed no probability by as much, or if the graphs that are
+    # not computed have together a smaller probability; less with more graphs, in proportion.
+    least_change: float = 0.02
     # Markov chain that proposes graphs: steps, of which every fifth is noted, and the power of
     # weights is 1 / heat, so that it also visits less probable graphs.
     chain_steps: int = 20_000
@@ -764,14 +766,18 @@ class EdgeProbabilitiesConfig:
     prior_precision: float = 0.1
     max_parents: int = 6  # Larger families are too many to list for 12 latents.
     max_members: int = 500  # Larger classes have the predicted likelihood.
-    # Further graphs are neither computed nor summed if all of them have a smaller probability.
-    negligible_mass: float = 0.01
     # EM for the law over a graph ends with smaller gains, or after so many steps.
-    law_tolerance: float = 0.01
+    law_tolerance: float = 0.03
     max_law_steps: int = 60
-    # Numbers in the table of densities (rows times states), 64 MB; further rows are left out.
-    density_cells: int = 1 << 23
-    max_states: int = 1 << 12  # The matrix of second derivatives has the square of this number.
+    # Numbers in the table of densities (rows times states), 16 MB; second derivatives are from
+    # fewer rows if there are more.
+    density_cells: int = 1 << 22
+    # Changes of a law are projected on as many functions of the state as there are states if these
+    # are at most as many; otherwise on products of at most three latents.
+    most_functions: int = 1 << 8
+    # Safeguard: possible states have at least about this probability times that without a graph.
+    smallest_probability: float = 1e-4
+    max_states: int = 1 << 12
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from hidag import DCRL, Knowledge, load, simulate
 from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData
 from hidag.exceptions import SettingError
-from hidag.kernels.dag_sums import sum_over_dags
+from hidag.kernels.dag_sums import families_of_imset, imsets, members_of_class, sum_over_dags
 from hidag.simulation import Truth, dag_from_parents, random_law
 from hidag.strategy.observed_likelihood.edge_probabilities import edge_probabilities
 from hidag.strategy.observed_likelihood.likelihood_search import ObservedFit
@@ -97,6 +97,21 @@ def test_sums_over_all_graphs_are_those_of_brute_force(n, count):
     weights = np.exp(totals - totals.max())
     np.testing.assert_allclose(log_sum, np.log(weights.sum()) + totals.max(), rtol=1e-12)
     np.testing.assert_allclose(edges, edge_shares(dags, weights), atol=1e-10)
+
+
+def test_imsets_and_members_are_those_of_equivalence_classes():
+    graphs = np.array([[sum(1 << a for a in pa) for pa in one] for one in all_dags(4)])
+    rng = np.random.default_rng(0)
+    coordinates = np.zeros((len(graphs), 10), dtype=np.uint8)
+    keys = imsets(graphs, rng.integers(1 << 63, size=10, dtype=np.uint64), coordinates)
+    for graph, key in zip(graphs, keys, strict=True):
+        members = {tuple(one) for one in members_of_class(graph, 100).tolist()}
+        assert members == {tuple(one) for one in graphs[keys == key].tolist()}
+    assert len(set(keys.tolist())) == len(np.unique(coordinates, axis=0)) == 185
+    effects, tables = rng.normal(size=10), np.empty((4, 16))
+    families_of_imset(effects, tables)
+    sums = tables[np.arange(4), graphs].sum(axis=1)
+    np.testing.assert_allclose(sums, coordinates @ effects, atol=1e-12)
 
 
 @pytest.mark.parametrize(

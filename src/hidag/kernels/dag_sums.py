@@ -20,20 +20,103 @@ def project_laws(counts, cells, levels, laws):
     change fastest.
     """
     n_graphs, n_states = counts.shape
-    table, margin = np.empty(2 * n_states), np.empty(n_states)
+    table = np.empty(n_states)
     for g in range(n_graphs):
         laws[g] = 1.0
         for k in range(levels.size):
             own, m = cells[g, k], levels[k]
-            table[:] = 0.0
-            margin[:] = 0.0
+            size = own.max() + 1
+            table[:size] = 0.0
             for s in range(n_states):
                 table[own[s]] += counts[g, s]
-                margin[own[s] // m] += counts[g, s]
+            for first in range(0, size, m):
+                given = 0.0
+                for c in range(first, first + m):
+                    given += table[c]
+                for c in range(first, first + m):
+                    table[c] = table[c] / given if given > 1e-200 else 1.0 / m
             for s in range(n_states):
-                given = margin[own[s] // m]
-                laws[g, s] *= table[own[s]] / given if given > 1e-200 else 1.0 / m
+                laws[g, s] *= table[own[s]]
         laws[g] /= laws[g].sum()
+
+
+@njit(cache=True, nogil=True)
+def imsets(graphs, words, out):
+    """Write the coordinates (n, c) of graphs (n, K), and return a number for each one's class.
+
+    The coordinates are the pairs, then the triples, of the characteristic imset: whether one of the
+    members has the others as parents. ``words`` (c,) are random numbers.
+    """
+    n = graphs.shape[1]
+    keys = np.zeros(len(graphs), dtype=np.uint64)
+    for g in range(len(graphs)):
+        parents, place, triple = graphs[g], 0, n * (n - 1) // 2
+        for a in range(n):
+            for b in range(a + 1, n):
+                if (parents[a] >> b | parents[b] >> a) & 1:
+                    out[g, place] = 1
+                    keys[g] += words[place]
+                place += 1
+                for c in range(b + 1, n):
+                    found = parents[a] >> b & parents[a] >> c
+                    found |= parents[b] >> a & parents[b] >> c
+                    found |= parents[c] >> a & parents[c] >> b
+                    if found & 1:
+                        out[g, triple] = 1
+                        keys[g] += words[triple]
+                    triple += 1
+    return keys
+
+
+@njit(cache=True, nogil=True)
+def families_of_imset(effects, out):
+    """Write the tables (K, 2^K) of families whose sums over a graph are effects (c,) of imsets."""
+    n, place, triple = len(out), 0, len(out) * (len(out) - 1) // 2
+    pairs, triples = np.zeros((n, n)), np.zeros((n, n, n))
+    for a in range(n):
+        for b in range(a + 1, n):
+            pairs[a, b] = pairs[b, a] = effects[place]
+            place += 1
+            for c in range(b + 1, n):
+                triples[a, b, c] = triples[b, a, c] = triples[c, a, b] = effects[triple]
+                triple += 1
+    for k in range(n):
+        out[k, 0] = 0.0
+        last = 0
+        for mask in range(1, out.shape[1]):
+            last += mask == 1 << (last + 1)
+            value = out[k, mask ^ 1 << last] + pairs[k, last]
+            for a in range(last):
+                if mask >> a & 1:
+                    value += triples[k, a, last]
+            out[k, mask] = value
+
+
+@njit(cache=True, nogil=True)
+def members_of_class(graph, most):
+    """Return the graphs (n, K) of a Markov equivalence class, at most about ``most``.
+
+    Members are connected by reversals of covered edges (Chickering 1995).
+    """
+    n = graph.size
+    found = np.empty((most + n * n, n), dtype=np.int64)
+    found[0] = graph
+    size, now = 1, 0
+    while now < size and size < most:
+        for k in range(n):
+            for a in range(n):
+                covered = found[now, k] >> a & 1 and found[now, k] ^ 1 << a == found[now, a]
+                if not covered:
+                    continue
+                found[size] = found[now]
+                found[size, k] = found[now, a]
+                found[size, a] = found[now, a] | 1 << k
+                new = True
+                for other in range(size):
+                    new = new and (found[other] != found[size]).any()
+                size += new
+        now += 1
+    return found[:size]
 
 
 @njit(cache=True, nogil=True)
@@ -97,71 +180,66 @@ def _sum_subsets(logs):
 
 
 @njit(cache=True, nogil=True)
-def _sum_dags(within, total):
-    """Return the log sum over all graphs (Tian and He 2009), given those over parents in sets.
-
-    Graphs on a set are summed by their sinks, with inclusion and exclusion; ``within`` and
-    ``total`` have logarithms, (K, 2^K) and (2^K,).
-    """
-    total[0] = 0.0
-    for whole in range(1, total.size):
-        top = -np.inf
-        for k in range(len(within)):
-            if whole >> k & 1:
-                rest = whole ^ (1 << k)
-                top = max(top, total[rest] + within[k, rest])
-        total[whole] = -np.inf
-        if top == -np.inf:
-            continue
-        value, sinks = 0.0, whole
-        while sinks:
-            rest = whole ^ sinks
-            term, sign = total[rest] - top, -1.0
-            for k in range(len(within)):
-                if sinks >> k & 1:
-                    term += within[k, rest]
-                    sign = -sign
-            value += sign * math.exp(term)
-            sinks = (sinks - 1) & whole
-        if value > 0.0:
-            total[whole] = top + math.log(value)
-    return total[-1]
-
-
-@njit(cache=True, nogil=True)
-def _sums_within(scores):
-    """Return the log sums of each latent's weights over parents in sets, (K, 2^K)."""
-    out = scores.copy()
-    for k in range(len(out)):
-        for mask in range(out.shape[1]):
-            if mask >> k & 1:
-                out[k, mask] = -np.inf
-        _sum_subsets(out[k])
-    return out
-
-
-@njit(cache=True, nogil=True)
-def log_sum_of_dags(scores):
-    """Return the log of the sum of all graphs' weights."""
-    return _sum_dags(_sums_within(scores), np.empty(scores.shape[1]))
+def _log_product(within, total, whole, sinks):
+    """Return the log weight of graphs on a set in which some members certainly are sinks."""
+    rest = whole ^ sinks
+    out, sign, left = total[rest], -1.0, sinks
+    k = 0
+    while left:
+        if left & 1:
+            out += within[k, rest]
+            sign = -sign
+        left >>= 1
+        k += 1
+    return out, sign
 
 
 @njit(cache=True, nogil=True)
 def sum_over_dags(scores, edges):
-    """Return the log of the sum of all graphs' weights; write the shares with each edge (K, K)."""
+    """Return the log of the sum of all graphs' weights; write the shares with each edge (K, K).
+
+    Graphs on a set are summed by their sinks, with inclusion and exclusion (Tian and He 2009). The
+    derivatives of the log sum, by the chain rule backwards, are the shares of graphs in which a
+    latent's parents are in a set.
+    """
     n, size = scores.shape
-    within, total = _sums_within(scores), np.empty(size)
-    whole = _sum_dags(within, total)
+    within, total = scores.copy(), np.empty(size)
     for k in range(n):
-        every = within[k].copy()
-        for a in range(n):
-            edges[a, k] = 0.0
-            if a == k:
-                continue
-            for mask in range(size):
-                own = mask >> a & 1 and not mask >> k & 1
-                within[k, mask] = scores[k, mask] if own else -np.inf
-            _sum_subsets(within[k])
-            edges[a, k] = math.exp(_sum_dags(within, total) - whole)
-        within[k] = every
-    return whole
+        for mask in range(size):
+            if mask >> k & 1:
+                within[k, mask] = -np.inf
+        _sum_subsets(within[k])
+    total[0] = 0.0
+    for whole in range(1, size):
+        top = -np.inf
+        for k in range(n):
+            if whole >> k & 1:
+                rest = whole ^ (1 << k)
+                top = max(top, total[rest] + within[k, rest])
+        value, sinks = 0.0, whole if top > -np.inf else 0
+        while sinks:
+            term, sign = _log_product(within, total, whole, sinks)
+            value += sign * math.exp(term - top)
+            sinks = (sinks - 1) & whole
+        total[whole] = top + math.log(value) if value > 0.0 else -np.inf
+    slopes, of_families = np.zeros(size), np.zeros((n, size))
+    slopes[-1] = 1.0
+    for whole in range(size - 1, 0, -1):
+        sinks = whole if slopes[whole] != 0.0 and total[whole] > -np.inf else 0
+        while sinks:
+            term, sign = _log_product(within, total, whole, sinks)
+            share = sign * slopes[whole] * math.exp(term - total[whole])
+            rest = whole ^ sinks
+            slopes[rest] += share
+            for k in range(n):
+                if sinks >> k & 1:
+                    of_families[k, rest] += share
+            sinks = (sinks - 1) & whole
+    edges[:] = 0.0
+    for k in range(n):
+        for rest in range(size):
+            share = of_families[k, rest]
+            for a in range(n):
+                if share != 0.0 and rest >> a & 1:
+                    edges[a, k] -= share * math.expm1(within[k, rest ^ 1 << a] - within[k, rest])
+    return total[-1]

@@ -20,17 +20,21 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 from scipy.linalg.blas import ssyrk
 
 from hidag.config import CONFIG
-from hidag.em.e_step import StateScores
+from hidag.em.e_step import StateScores, run_law_e_step
 from hidag.kernels.dag_sums import (
-    log_sum_of_dags,
+    families_of_imset,
+    imsets,
+    members_of_class,
     project_laws,
     sample_dags,
     sum_over_dags,
 )
 from hidag.latent.laws import Parents, n_free_in_table, possible_cells
+from hidag.latent.state_space import StateSpace
 from hidag.strategy.observed_likelihood.likelihood_search import ObservedFit
 from hidag.structure.knowledge import ADJACENT, FORBIDDEN
 
@@ -47,50 +51,58 @@ class GraphLikelihoods:
 
     Sums over rows are made once, at the law ``center``: from there the log-likelihood is quadratic
     in the probabilities of the states, because laws of graphs that are not much less likely change
-    a row's likelihood by a few percent.
+    a row's likelihood by a few percent. The relative change of a law enters the second derivative
+    by its projection on functions of the state: all of them if states are few, else products of at
+    most three latents.
     """
 
     observed: ObservedFit
     center: Array  # (S,)
     slope: Array  # (S,): derivative of the log-likelihood about the probabilities
-    curvature: NDArray[np.float32]  # (S, S): minus the second derivative
-    n_rows: float
+    basis: NDArray[np.float32]  # (S, F): functions of the state, orthonormal under the center
+    information: NDArray[np.float32]  # (F, F): sum over rows of products of their posterior means
 
     @classmethod
-    def of(cls, observed: ObservedFit, center: Array) -> GraphLikelihoods:
-        """Return the likelihoods around a law; equal rows of categorical items are counted."""
+    def of(cls, observed: ObservedFit, law: Array) -> GraphLikelihoods:
+        """Return the likelihoods around a law."""
         data, items, space = observed.data, observed.parameters, observed.space
-        rows, weights = data.extended, data.row_weights
-        if (rows == np.round(rows)).all():
-            rows, place = np.unique(rows, axis=0, return_inverse=True)
-            weights = np.bincount(place.ravel(), weights).astype(np.float64)
-        step = -(-len(rows) * len(center) // CONFIG.edge_probabilities.density_cells)
-        rows, weights = rows[::step], weights[::step]
-        tables = items.tables(items.terms.features(space.states()))
-        joint = rows @ StateScores.of(tables, space.uniform(), data.incomplete).weights
+        config = CONFIG.edge_probabilities
+        # No state that is possible has probability zero.
+        center = law + config.smallest_probability * observed.law
+        center /= center.sum()
+        features = np.ascontiguousarray(items.terms.features(space.states()))
+        counts, _ = run_law_e_step(items, center, data, features, n_threads=observed.n_threads)
+        basis = _functions(space, center).astype(np.float32)
+        some = data.first_rows(max(config.density_cells // len(center), 1))
+        scores = StateScores.of(items.tables(features), center, some.incomplete).weights
+        joint = some.extended.astype(np.float32) @ scores.astype(np.float32)
         joint -= joint.max(axis=1, keepdims=True)
         np.exp(joint, out=joint)
-        joint /= np.maximum(joint @ center, np.finfo(float).tiny)[:, None]
-        single = (joint * np.sqrt(weights)[:, None]).astype(np.float32)
-        upper = ssyrk(1.0, single.T)
-        curvature = upper + np.triu(upper, 1).T
-        return cls(observed, center, weights @ joint, curvature, float(weights.sum()))
+        means = joint @ basis
+        means *= (np.sqrt(some.row_weights) / joint.sum(axis=1))[:, None]
+        upper = ssyrk(np.float32(data.n_counted / some.n_counted), means.T)
+        information = upper + np.triu(upper, 1).T
+        slope = np.divide(counts, center, out=np.zeros(len(center)), where=center > 0)
+        return cls(observed, center, slope, basis, information)
 
-    def cells(self, graph: Masks) -> NDArray[np.int64]:
-        """Return the number of each state's cell in the table of each latent, (K, S)."""
-        levels, states = self.observed.space.levels, self.observed.space.states().T
-        out = np.zeros(states.shape, dtype=np.int64)
-        for k, mask in enumerate(graph):
-            for a in (*(a for a in range(len(levels)) if mask >> a & 1), k):
-                out[k] = out[k] * levels[a] + states[a]
-        return out
+    def cells(self, graphs: Sequence[Masks]) -> NDArray[np.int64]:
+        """Return the number of each state's cell in the table of each latent, (G, K, S)."""
+        levels = self.observed.space.levels
+        strides = np.zeros((len(graphs), len(levels), len(levels)), dtype=np.float32)
+        for row, graph in zip(strides, graphs, strict=True):
+            for k, mask in enumerate(graph):
+                size = 1
+                for a in (k, *(a for a in range(len(levels)) if mask >> a & 1)):
+                    row[k, a] = size
+                    size *= levels[a]
+        return (strides @ self.observed.space.states().T.astype(np.float32)).astype(np.int64)
 
     def of_graphs(self, graphs: Sequence[Masks]) -> Array:
         """Return the log-likelihood of each graph with its best law, relative to the center's.
 
         Laws are fitted by over-relaxed EM.
         """
-        cells = np.array([self.cells(graph) for graph in graphs])
+        cells = self.cells(graphs)
         config, em = CONFIG.edge_probabilities, CONFIG.em
         n_graphs, levels = len(cells), np.array(self.observed.space.levels)
 
@@ -105,8 +117,9 @@ class GraphLikelihoods:
         factor, relaxed = np.ones(n_graphs), np.zeros(n_graphs, dtype=bool)
         for _ in range(config.max_law_steps):
             away = current[active] - self.center
-            bent = (away.astype(np.float32) @ self.curvature).astype(np.float64)
-            found = away @ self.slope - 0.5 * (away * bent).sum(axis=1)
+            moved = away.astype(np.float32) @ self.basis
+            turned = moved @ self.information
+            found = away @ self.slope - 0.5 * (moved * turned).sum(axis=1, dtype=np.float64)
             # An over-relaxed step that overshot is replaced by the plain one.
             over = relaxed[active] & (found < value[active])
             back = active[over]
@@ -117,7 +130,8 @@ class GraphLikelihoods:
             if not len(on) and not len(back):
                 break
             old = current[on]
-            plain[on] = step = project(old * np.maximum(self.slope - bent[going], 0.0), on)
+            slope = self.slope - turned[going] @ self.basis.T
+            plain[on] = step = project(old * np.maximum(slope, 0.0), on)
             both = (step > em.negligible_probability) & (old > em.negligible_probability)
             ratio = np.where(both, step / np.where(both, old, 1.0), 1.0)
             current[on] = project(step * ratio ** (factor[on, None] - 1.0), on)
@@ -181,56 +195,47 @@ class _Imset:
     """Adjacent pairs and triples with two parents: the coordinates of a class of graphs."""
 
     def __init__(self, n: int) -> None:
-        self.n = n
-        self.sets = [*combinations(range(n), 2), *combinations(range(n), 3)]
+        self.n, self.size = n, math.comb(n, 2) + math.comb(n, 3)
+        self._words = np.random.default_rng(0).integers(1 << 63, size=self.size, dtype=np.uint64)
 
-    def of_graphs(self, graphs: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Return the coordinates of graphs (n, K) as zeros and ones."""
-        out = np.zeros((len(graphs), len(self.sets)), dtype=np.uint8)
-        for place, members in enumerate(self.sets):
-            every = sum(1 << a for a in members)
-            for k in members:
-                rest = every ^ 1 << k
-                out[:, place] |= (graphs[:, k] & rest) == rest
-        return out
-
-    def keys(self, graphs: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Return a number for the class of each graph."""
-        rng = np.random.default_rng(0)
-        words = rng.integers(1 << 63, size=len(self.sets), dtype=np.uint64)
-        return np.asarray((self.of_graphs(graphs) * words).sum(axis=1, dtype=np.uint64))
+    def of_graphs(self, graphs: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+        """Return the coordinates of graphs (n, K), and a number for the class of each graph."""
+        out = np.zeros((len(graphs), self.size), dtype=np.uint8)
+        return out, imsets(graphs, self._words, out)
 
     def local(self, coefficients: Array) -> Array:
         """Return the tables (K, 2^K) of families whose sums over a graph are these effects."""
-        masks = np.arange(1 << self.n)
-        out = np.zeros((self.n, len(masks)))
-        for members, value in zip(self.sets, coefficients, strict=True):
-            every = sum(1 << a for a in members)
-            for k in members:
-                rest = every ^ 1 << k
-                out[k, (masks & rest) == rest] += value
+        out = np.empty((self.n, 1 << self.n))
+        families_of_imset(coefficients, out)
         return out
 
 
-def members_of(graph: Masks, allowed: NDArray[np.bool_]) -> list[Masks]:
-    """Return the allowed graphs of a Markov equivalence class; none if there are too many.
+def members_of(graph: NDArray[np.int64], allowed: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the allowed graphs (n, K) of an equivalence class; none if there are too many."""
+    most = CONFIG.edge_probabilities.max_members
+    found = members_of_class(graph, most)
+    kept = allowed[np.arange(len(graph)), found].all(axis=1)
+    return np.asarray(found[kept & (len(found) < most)])
 
-    Members are connected by reversals of covered edges (Chickering 1995).
-    """
-    found, seen = [graph], {graph}
-    for one in found:
-        if len(found) > CONFIG.edge_probabilities.max_members:
-            return []
-        for k, mask in enumerate(one):
-            for a in range(len(one)):
-                if mask >> a & 1 and mask ^ 1 << a == one[a]:
-                    turned = list(one)
-                    turned[k], turned[a] = one[a], one[a] | 1 << k
-                    other = tuple(turned)
-                    if other not in seen:
-                        seen.add(other)
-                        found.append(other)
-    return [one for one in found if all(allowed[k, mask] for k, mask in enumerate(one))]
+
+def _functions(space: StateSpace, law: Array) -> Array:
+    """Return functions of the state, (S, F), orthonormal under a law."""
+    if len(law) <= CONFIG.edge_probabilities.most_functions:
+        return np.diag(1.0 / np.sqrt(np.maximum(law, np.finfo(np.float32).tiny)))
+    states = space.states()
+    steps = [(k, v) for k, m in enumerate(space.levels) for v in range(1, m)]
+    reached = np.array([states[:, k] >= v for k, v in steps], dtype=np.float64)
+    reached -= (reached @ law)[:, None]
+    chosen = [
+        one
+        for size in range(4)
+        for one in combinations(range(len(steps)), size)
+        if len({steps[i][0] for i in one}) == size
+    ]
+    out = np.array([reached[list(one)].prod(axis=0) for one in chosen])
+    moments = (out * law) @ out.T
+    moments[np.diag_indices_from(moments)] += np.finfo(np.float32).eps
+    return np.asarray(solve_triangular(np.linalg.cholesky(moments), out, lower=True).T)
 
 
 def edge_probabilities(
@@ -264,7 +269,7 @@ def edge_probabilities(
     likelihoods, families = GraphLikelihoods.of(observed, law), _Families.of(observed, rules)
     n = observed.space.n_latents
     imset, sequence = _Imset(n), np.random.SeedSequence(seed, spawn_key=(_SEED_KEY,))
-    rng, n_rows = np.random.default_rng(sequence), ratio * likelihoods.n_rows
+    rng, n_rows = np.random.default_rng(sequence), ratio * observed.data.n_counted
     items = observed.parameters
     of_pair = 2.0 * (items.n_items + np.count_nonzero(items.loadings)) / n
     evidence = n_rows / (n_rows + config.rows_per_coefficient * of_pair)
@@ -273,36 +278,36 @@ def edge_probabilities(
     start = [sum(1 << a for a in causes) for causes in parents]
     graphs, values = np.array([start], dtype=np.int64), np.zeros(0)
     expected = evidence * ratio * families.counted
-    members: list[list[Masks]] = []
+    members: list[NDArray[np.int64]] = []
+    others, edges = np.empty((n, n)), np.full((n, n), np.inf)
     while True:
         new = graphs[len(values) :]
         found = likelihoods.of_graphs([tuple(g) for g in new.tolist()])
         values = np.append(values, evidence * found)
-        x = imset.of_graphs(graphs).astype(np.float64)
+        coordinates, known = imset.of_graphs(graphs)
+        x = coordinates.astype(np.float64)
         offset = families.of_graphs(expected, graphs)
         totals = values + families.of_graphs(fixed, graphs)
         noise = config.noise * (1.0 + totals.max() - totals)
         constant, coefficients = _ridge(x, values - offset, noise)
         scores = fixed + expected + imset.local(coefficients)
-        members += [members_of(tuple(graph), families.allowed) for graph in new.tolist()]
-        log_sum = log_sum_of_dags(scores)
+        members += [members_of(graph, families.allowed) for graph in new]
+        log_sum = sum_over_dags(scores, others)
         sizes = np.array([len(one) for one in members])
         predicted = np.exp(families.of_graphs(scores, graphs) - log_sum)
-        rest = 1.0 - float(sizes @ predicted)
-        if len(graphs) >= n_graphs or rest < config.negligible_mass:
+        before = edges
+        edges = _sum_up(members, np.exp(totals - constant - log_sum), predicted, others)
+        left = min(1.0 - float(sizes @ predicted), abs(edges - before).max())
+        if len(graphs) >= n_graphs or left < config.least_change * config.quick_graphs / n_graphs:
             break
         pool = _draw_classes(scores, graphs[totals.argmax()], imset, rng)
-        known = imset.keys(graphs)
-        pool = pool[~np.isin(imset.keys(pool), known)]
+        pool = pool[~np.isin(imset.of_graphs(pool)[1], known)]
         if not len(pool):
             break
         take = min(config.graphs_per_round, n_graphs - len(graphs))
         chosen = np.argsort(-families.of_graphs(scores, pool), kind="stable")[:take]
         graphs = np.vstack([graphs, pool[chosen]])
-    others = np.zeros((n, n))
-    if rest >= config.negligible_mass:
-        sum_over_dags(scores, others)
-    return _sum_up(members, np.exp(totals - constant - log_sum), predicted, others)
+    return edges
 
 
 def _draw_classes(
@@ -316,7 +321,7 @@ def _draw_classes(
     drawn = np.empty((len(moves) // config.thinning, n), dtype=np.int64)
     limits = np.log(rng.random(len(moves))) * config.heat
     sample_dags(scores, begin.copy(), moves, limits, drawn)
-    _, first = np.unique(imset.keys(drawn), return_index=True)
+    _, first = np.unique(imset.of_graphs(drawn)[1], return_index=True)
     return drawn[first]
 
 
@@ -329,21 +334,21 @@ def _ridge(x: Array, y: Array, noise: Array) -> tuple[float, Array]:
     return float(found[0]), np.asarray(found[1:], dtype=np.float64)
 
 
-def _sum_up(members: list[list[Masks]], exact: Array, predicted: Array, others: Array) -> Array:
+def _sum_up(
+    members: list[NDArray[np.int64]], exact: Array, predicted: Array, others: Array
+) -> Array:
     """Return the probabilities from the weights of all graphs, exact for the members of classes.
 
-    ``others`` (K, K) are the shares of all graphs' predicted weights with each edge, or zero if the
-    members have almost all. A direction that differs between members of a class has one half,
-    whatever their numbers: in nine of ten members of a chain of ten latents the edge at its end
-    points outwards.
+    ``others`` (K, K) are the shares of all graphs' predicted weights with each edge. A direction
+    that differs between members of a class has one half, whatever their numbers: in nine of ten
+    members of a chain of ten latents the edge at its end points outwards.
     """
-    n, mass = len(others), float(others.any())
+    n, mass = len(others), 1.0
     edges, rest, bits = np.zeros((n, n)), others.copy(), np.arange(n)
     for graphs, computed, replaced in zip(members, exact, predicted, strict=True):
-        if graphs:
-            parents = np.array(graphs, dtype=np.int64)
-            counts = (parents[:, None, :] >> bits[None, :, None] & 1).sum(axis=0)
-            mass += (computed - replaced * others.any()) * len(graphs)
+        if len(graphs):
+            counts = (graphs[:, None, :] >> bits[None, :, None] & 1).sum(axis=0)
+            mass += (computed - replaced) * len(graphs)
             edges += computed * _undirected(counts.astype(np.float64))
             rest -= replaced * counts
     edges += _undirected(np.maximum(rest, 0.0))
