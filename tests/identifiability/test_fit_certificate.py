@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -10,11 +10,10 @@ import pytest
 from hidag.exceptions import DataError
 from hidag.identifiability import FittedItems, ResponseModel, certify_fit, information_rank
 from hidag.identifiability.assumptions import (
+    contradictory_levels,
     estimable_designs,
     item_tables,
     items_with_ties,
-    nonmonotone_steps,
-    not_maximal_at_top,
 )
 from hidag.identifiability.design import read_design
 from hidag.identifiability.strict_conditions import find_equal_states, unseparated_latents
@@ -47,29 +46,32 @@ def test_a_state_with_probability_zero_removes_the_guarantee() -> None:
     assert (found.strict, found.generic) == (False, False)
 
 
-def test_main_effects_need_a_positive_sum_of_loadings() -> None:
+def test_main_effects_need_loadings_that_do_not_cancel() -> None:
     rng = np.random.default_rng(2)
     states = StateSpace.binary(2).states()
     loadings = TWO * np.array([[1.0, 2.0]])
     loadings[0, 0] = -1.5
     law = any_law(4, rng)
     assert certify_fit(TWO, loadings @ states.T, law).finding("monotone").status == "holds"
-    loadings[2, 0] = -1.5
+    loadings[2, 0] = 0.5
     found = certify_fit(TWO, loadings @ states.T, law)
     assert found.finding("monotone").witness == {"latents": ["latent_0"]}
     assert found.generic is False
 
 
-def test_items_must_be_maximal_at_the_top_state() -> None:
-    q = np.array([[1, 1, 0], [1, 0, 1], [0, 0, 0]], dtype=bool)
+def test_items_of_a_latent_must_agree_on_its_higher_level() -> None:
+    q = np.array([[1, 1, 0], [1, 0, 1], [1, 0, 0], [0, 0, 0]], dtype=bool)
     states = StateSpace.binary(3).states()
-    eta = np.zeros((3, 8))
+    eta = np.zeros((4, 8))
     eta[0] = states[:, 0] + states[:, 1] - 1.5 * states[:, 0] * states[:, 1]
     eta[1] = states[:, 0] * states[:, 2]
-    assert not_maximal_at_top(item_tables(eta, q, (2, 2, 2))).tolist() == [0]
-    # An equal predictor is not a higher one.
-    eta[0] = states[:, 0] * states[:, 1] * 0.0
-    assert not_maximal_at_top(item_tables(eta, q, (2, 2, 2))).tolist() == [0]
+    eta[2] = -1.0 - states[:, 0]
+    # Items 0 and 2 disagree with item 1; ties count against the first, which is not largest once.
+    found = contradictory_levels(item_tables(eta, q, (2, 2, 2)), q, (2, 2, 2))
+    assert found == {0: [0, 2], 1: [0]}
+    eta[0] = -1.0 * states[:, 0] * (1 - states[:, 1])
+    eta[1] *= -1.0
+    assert contradictory_levels(item_tables(eta, q, (2, 2, 2)), q, (2, 2, 2))[0] == [0, 1]
 
 
 def literally_monotone(eta: np.ndarray, row: np.ndarray, levels: tuple[int, ...]) -> bool:
@@ -95,18 +97,24 @@ def literally_monotone(eta: np.ndarray, row: np.ndarray, levels: tuple[int, ...]
     return True
 
 
-def test_the_ordered_assumption_word_for_word() -> None:
+def test_the_ordered_assumption_word_for_word_in_some_naming() -> None:
     rng = np.random.default_rng(3)
-    levels = (3, 2, 4)
+    levels = (3, 2, 2)
+    namings = list(product(*(list(permutations(range(m))) for m in levels)))
+    grid = np.arange(12).reshape(levels)
     seen = {True: 0, False: 0}
-    for _ in range(300):
-        q = rng.random((1, 3)) < 0.6
+    for _ in range(200):
+        q = rng.random((int(rng.integers(1, 4)), 3)) < 0.6
         designs, _ = estimable_designs(read_design(q.astype(int), levels=levels, effects="all"))
-        b = rng.normal(0.6, 0.5, designs[0].shape[1])
-        eta = (designs[0] @ b)[None, :]
-        tables = item_tables(eta, q, levels)
-        good = not len(not_maximal_at_top(tables)) and not nonmonotone_steps(tables, q)
-        assert good == literally_monotone(eta[0], q[0], levels)
+        eta = np.array([d @ rng.normal(0.6, 0.7, d.shape[1]) for d in designs])
+        good = not contradictory_levels(item_tables(eta, q, levels), q, levels)
+        assert good == any(
+            all(
+                literally_monotone(line[grid[np.ix_(*naming)].ravel()], row, levels)
+                for line, row in zip(eta, q, strict=True)
+            )
+            for naming in namings
+        )
         seen[good] += 1
     assert min(seen.values()) > 30
 
@@ -292,3 +300,66 @@ def test_latents_separated_by_one_item_resolve_ties_of_another() -> None:
     tables = item_tables(eta, q, (2, 2))
     assert unseparated_latents(tables, q).tolist() == []
     assert unseparated_latents(tables[:1], q[:1]).tolist() == [0, 1]
+
+
+def renamed(
+    q: np.ndarray, eta: np.ndarray, law: np.ndarray, levels: tuple[int, ...], rng
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, ...]]:
+    """The same distribution of the data with latents in another order and levels renamed."""
+    order = rng.permutation(len(levels))
+    names = [rng.permutation(m) for m in levels]
+    states = np.arange(len(law)).reshape(levels)[np.ix_(*names)].transpose(order).ravel()
+    return q[:, order], eta[:, states], law[states], tuple(levels[k] for k in order)
+
+
+FAMILIES = ("bernoulli", "gaussian", "poisson", "ordinal(3)", "poisson-identity", "gamma")
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_verdicts_do_not_depend_on_the_names_of_latents_and_levels(seed) -> None:
+    rng = np.random.default_rng([seed, 12])
+    levels = ((2, 2), (2, 2, 2), (3, 2), (2, 3, 2))[seed % 4]
+    effects = ("main", "all", "2")[seed // 4 % 3]
+    n_latents = len(levels)
+    q = np.vstack([np.eye(n_latents, dtype=int)] * int(rng.integers(2, 5)))
+    q = np.vstack([q, rng.random((3, n_latents)) < 0.5]).astype(int)
+    designs, _ = estimable_designs(read_design(q, levels=levels, effects=effects))
+    kind = seed // 12 % 5
+    sizes = [rng.uniform(0.3, 2.0, d.shape[1]) for d in designs]
+    if kind == 1:  # signs of any kind
+        sizes = [b * rng.choice([-1, 1], len(b)) for b in sizes]
+    elif kind == 2:  # ties
+        sizes = [np.round(b) for b in sizes]
+    eta = np.array([d @ b for d, b in zip(designs, sizes, strict=True)])
+    law = any_law(eta.shape[1], rng)
+    if kind == 3:
+        law[rng.integers(len(law))] = 0.0
+        law /= law.sum()
+    families = rng.choice(FAMILIES, len(q)).tolist() if kind != 4 else None
+    settings = {"effects": effects, "families": families}
+    found = certify_fit(q, eta, law, levels=levels, **settings)
+    for _ in range(4):
+        other_q, other_eta, other_law, other_levels = renamed(q, eta, law, levels, rng)
+        other = certify_fit(other_q, other_eta, other_law, levels=other_levels, **settings)
+        assert (other.strict, other.generic) == (found.strict, found.generic)
+        assert [(f.name, f.status) for f in other.findings] == [
+            (f.name, f.status) for f in found.findings
+        ]
+        assert (other.provably_bad, len(other.additions)) == (
+            found.provably_bad, len(found.additions),
+        )  # fmt: skip
+        for name in ("monotone", "information"):
+            one, two = (
+                [f.witness.get(w) for f in c.findings if f.name == name for w in ("items", "rank")]
+                for c in (found, other)
+            )
+            assert one == two
+
+
+@pytest.mark.parametrize(("effects", "slope"), [("main", -2.0), ("all", -2.0), ("all", 2.0)])
+def test_latents_with_exchanged_levels_keep_their_guarantee(effects, slope) -> None:
+    states = StateSpace.binary(2).states()
+    q = np.vstack([TWO, np.ones((1, 2), dtype=int)])
+    eta = slope * (q * [1.0, 0.7]) @ states.T
+    found = certify_fit(q, eta, np.full(4, 0.25), effects=effects, families="bernoulli")
+    assert (found.strict, found.generic) == (True, True)

@@ -6,7 +6,8 @@ only. It is stored as a table with one axis for each of them, so no joint states
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -125,31 +126,43 @@ def item_tables(eta: Array, q: Bools, levels: tuple[int, ...]) -> tuple[Array, .
     )
 
 
-def not_maximal_at_top(tables: Sequence[Array]) -> Ints:
-    """Return items not largest where all their latents are at the top level (Assumption 1(b))."""
-    bad = []
-    for j, table in enumerate(tables):
-        values = table.ravel()
-        others = values[:-1][~np.isnan(values[:-1])]
-        if len(others) and not values[-1] > others.max():
-            bad.append(j)
-    return np.array(bad, dtype=np.int64)
+def level_order(table: Array, axis: int) -> Bools:
+    """Return which levels of a latent (M, M) an item puts below which, by its predictor's table.
+
+    Monotone items are largest in one combination of their latents' levels, the highest ones, and
+    rise by level of each latent with the others there. Levels that tie are below each other.
+    """
+    equal = RELATIVE_TIE * (np.nanmax(table) - np.nanmin(table))
+    lines = np.moveaxis(table, axis, -1)
+    lines = lines[(lines >= np.nanmax(table) - equal).any(axis=-1)]
+    # Comparisons with predictors that the possible states do not determine (NaN) are false.
+    below = lines[:, :, None] <= lines[:, None, :] + equal
+    return np.asarray(below.any(axis=0) & ~np.eye(table.shape[axis], dtype=np.bool_))
 
 
-def _levels_of_latents(tables: Sequence[Array], q: Bools) -> Iterator[tuple[int, int, Array]]:
-    """Yield item, latent, and the item's predictor (levels, patterns of its other latents)."""
-    for j, table in enumerate(tables):
-        for axis, k in enumerate(np.flatnonzero(q[j]).tolist()):
-            yield j, k, np.moveaxis(table, axis, 0).reshape(table.shape[axis], -1)
+def contradictory_levels(
+    tables: Sequence[Array], q: Bools, levels: Sequence[int]
+) -> dict[int, list[int]]:
+    """Return latents for which no order of levels suits all items, and items against the most."""
+    orders: list[dict[int, Bools]] = [{} for _ in levels]
+    for j, (table, row) in enumerate(zip(tables, q, strict=True)):
+        if not np.isnan(table).all():
+            for axis, k in enumerate(np.flatnonzero(row).tolist()):
+                orders[k][j] = level_order(table, axis)
+    found = {}
+    for k, by_item in enumerate(orders):
+        if _has_cycle(sum(by_item.values(), np.zeros((levels[k],) * 2, dtype=bool))):
+            words = {j: order.tobytes() for j, order in by_item.items() if not _has_cycle(order)}
+            usual = Counter(words.values()).most_common(1)
+            found[k] = [j for j in by_item if not usual or words.get(j) != usual[0][0]]
+    return found
 
 
-def nonmonotone_steps(tables: Sequence[Array], q: Bools) -> list[tuple[int, int]]:
-    """Return pairs (item, latent) that do not rise by level with other latents at the top level."""
-    return [
-        (j, k)
-        for j, k, by_level in _levels_of_latents(tables, q)
-        if not (np.diff(by_level[~np.isnan(by_level[:, -1]), -1]) > 0).all()
-    ]
+def _has_cycle(below: Bools) -> bool:
+    paths = below.astype(np.int64)
+    for _ in range((len(below) - 1).bit_length()):
+        paths = np.minimum(paths + paths @ paths, 1)
+    return bool(paths.diagonal().any())
 
 
 def items_with_ties(tables: Sequence[Array]) -> Ints:
@@ -179,55 +192,61 @@ def zero_entries(design: MeasurementDesign, law: NetworkLaw) -> list[str]:
 
 
 def monotone_items(design: MeasurementDesign, fitted: FittedModel | None = None) -> Finding:
-    """Check monotonicity: Assumption 1(b), 1'(b) for main effects, or the ordered analogue."""
+    """Check monotonicity: Assumption 1(b), 1'(b) for main effects, or the ordered analogue.
+
+    It is a condition up to the names of levels, and holds if some naming satisfies it: with other
+    names the same distribution of the data has the same verdict.
+    """
     if design.binary and design.main_effects:
-        return _positive_loading_sums(design, fitted)
+        return _loading_sums(design, fitted)
     ordered = not design.binary
     condition = Condition("monotone", "Assumption 1(b)" + " for ordered levels" * ordered)
     if fitted is None:
-        more = ", and must increase level by level below that" * ordered
+        more = ", and they must agree on the order of levels below it" * ordered
         return condition.undecided(
-            "every item's predictor must be largest where all its latents are at their top level"
-            f"{more}; this depends on coefficients, not on Q"
+            "every item's predictor must be largest where all its latents are at one level, the "
+            f"same for all items of a latent{more}; this depends on coefficients, not on Q"
         )
-    names = design.items(not_maximal_at_top(fitted.tables))
-    if names:
-        return condition.fails(
-            f"{with_noun('item', names)}: the fitted predictor is not largest where all latents of "
-            "the item are at their top level",
-            {"items": names},
-            "exchange the levels of a latent with mostly negative effects, reverse-score items, or "
-            "drop the item",
+    against = contradictory_levels(fitted.tables, design.q, design.levels)
+    if not against:
+        return condition.holds(
+            "every item increases with its latents, whose levels have the same order in all items"
         )
-    steps = nonmonotone_steps(fitted.tables, design.q) if ordered else []
-    if steps:
-        named = [(design.item_names[j], design.latent_names[k]) for j, k in steps]
-        words = [f"{item} does not increase with every level of {latent}" for item, latent in named]
-        return condition.fails(
-            join_names(words, limit=4),
-            {"steps": [{"item": item, "latent": latent} for item, latent in named]},
-            "fit fewer levels, or reorder the levels of the latent",
-        )
-    return condition.holds("every item increases with its latents")
+    latents = design.latents(list(against))
+    names = design.items(sorted({j for items in against.values() for j in items}))
+    return condition.fails(
+        f"no order of the levels of {join_names(latents, limit=4)} lets all of their items "
+        f"increase: {with_noun('item', names)} {'do' if len(names) > 1 else 'does'} not agree with "
+        "the others, or would tie",
+        {"latents": latents, "items": names},
+        "reverse-score or drop items" + ", or fit fewer levels" * ordered,
+    )
 
 
-def _positive_loading_sums(design: MeasurementDesign, fitted: FittedModel | None) -> Finding:
+def _loading_sums(design: MeasurementDesign, fitted: FittedModel | None) -> Finding:
     condition = Condition("monotone", "Assumption 1'(b)")
     if fitted is None:
         return condition.undecided(
-            "the loadings of every latent must have a positive sum, which fixes its polarity; this "
-            "depends on coefficients, not on Q"
+            "the loadings of every latent must have a sum other than zero, which fixes its "
+            "polarity; this depends on coefficients, not on Q"
         )
-    sums = np.zeros(len(design.latent_names))
-    for _, k, by_level in _levels_of_latents(fitted.tables, design.q):
-        sums[k] += by_level[1, 0] - by_level[0, 0]
-    names = design.latents(np.flatnonzero(~(sums > 0)))
+    sums, sizes = np.zeros((2, len(design.latent_names)))
+    for table, row in zip(fitted.tables, design.q, strict=True):
+        for axis, k in enumerate(np.flatnonzero(row).tolist()):
+            change = np.diff(table, axis=axis).ravel()
+            # Without interactions all changes are equal; NaN if none is determined.
+            change = change[~np.isnan(change)][:1]
+            sums[k] += change[0] if len(change) else np.nan
+            sizes[k] += abs(change).sum()
+    names = design.latents(np.flatnonzero(~(abs(sums) > RELATIVE_TIE * sizes)))
     if not names:
-        return condition.holds("the loadings of every latent have a positive sum")
+        return condition.holds(
+            "the loadings of every latent have a sum other than zero, which fixes its polarity"
+        )
     return condition.fails(
-        f"the sum of the loadings of {with_noun('latent', names)} is not positive",
+        f"the loadings of {with_noun('latent', names)} add up to zero, which fixes no polarity",
         {"latents": names},
-        f"exchange the two levels of {join_names(names)}; the model remains the same",
+        f"reverse-score or drop an item of {join_names(names)}",
     )
 
 

@@ -91,7 +91,9 @@ class ResponseModel:
         """Return sampled responses, shape (n_draws, J); ``random_state`` is the seed."""
         rng = np.random.default_rng(random_state)
         law = self.probabilities / self.probabilities.sum()
-        states = rng.choice(self.eta.shape[1], size=n_draws, p=law)
+        # In an order that does not depend on the names of latents and levels.
+        order = np.lexsort([*self.eta, law])
+        states = order[rng.choice(len(order), size=n_draws, p=law[order])]
         drawn = []
         for j, name in enumerate(self.families):
             own = np.broadcast_to(self.auxiliary[j], (n_draws, *self.auxiliary[j].shape))
@@ -135,6 +137,14 @@ class ResponseModel:
         reference = int(np.argmax(self.probabilities))
         parts.append(np.delete(posterior - self.probabilities, reference, axis=1))
         return np.hstack(parts)
+
+    def coefficient_blocks(self, designs: Sequence[Array]) -> list[slice]:
+        """Return the columns of each item's coefficients in :meth:`scores`."""
+        blocks, end = [], 0
+        for name, own, x in zip(self.families, self.auxiliary, designs, strict=True):
+            blocks.append(slice(end, end + x.shape[1]))
+            end += x.shape[1] + sum(1 for _ in _perturbed(family_named(name), own))
+        return blocks
 
     def parameter_names(
         self,
@@ -210,8 +220,9 @@ class InformationRank:
     n_parameters: int
     rank: int
     flat: tuple[FlatDirection, ...]  # ``n_parameters - rank`` null directions
-    # smallest nonzero singular value of the score as a share of the largest, with parameters
-    # scaled to unit information. Small values mean that much data is needed.
+    # smallest nonzero singular value of the score as a share of the largest, with items'
+    # coefficients in an orthonormal basis and parameters scaled to unit information. Small values
+    # mean that much data is needed.
     weakest: float
     n_patterns: int  # response patterns for which the score was computed
     exact: bool  # whether these are all response patterns
@@ -249,15 +260,24 @@ def information_rank(
         sentence = "the information of {n} parameters in {n_states} states is too large to compute"
         size = {"n": n, "n_states": n_states}
         raise SettingError("information-too-large", sentence, size, advice="check a smaller model")
-    score = model.scores(rows, designs)
+    # Another naming of levels gives items' features another basis; singular values in an
+    # orthonormal one, with one scale for each item, do not depend on it.
+    bases = [qr(x, mode="economic") for x in designs]
+    score = model.scores(rows, [np.asarray(basis, dtype=np.float64) for basis, _ in bases])
     score *= np.sqrt(weights)[:, None]
     scale = np.sqrt((score**2).sum(axis=0))
+    blocks = list(zip(model.coefficient_blocks(designs), bases, strict=True))
+    for own, _ in blocks:
+        scale[own] = np.sqrt((scale[own] ** 2).mean())
     scale[scale == 0] = 1.0
     triangle = qr(score / scale, mode="r")[0][:n]
     _, values, right = svd(triangle, full_matrices=True)
     values = np.concatenate([values, np.zeros(n - len(values))])
     rank = int((values > FLAT * values[0]).sum())
-    flat = _sparse_directions(right[rank:] / scale, parameter_names)
+    null = right[rank:] / scale
+    for own, (_, upper) in blocks:
+        null[:, own] = null[:, own] @ np.linalg.pinv(upper).T
+    flat = _sparse_directions(null, parameter_names)
     weakest = float(values[rank - 1] / values[0]) if rank else 0.0
     return InformationRank(n, rank, flat, weakest, len(rows), exact)
 
