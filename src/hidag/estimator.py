@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,13 @@ from hidag.model_selection.number_search import compare_numbers
 from hidag.model_selection.selection import Selection
 from hidag.parallel import Progress, make_observer
 from hidag.results import FitResult
+from hidag.results.methods import FitMethods
 from hidag.strategy.measurement import Measurement
 from hidag.structure.knowledge import Knowledge
+from hidag.views import Library
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Array = NDArray[np.float64]
 logger = logging.getLogger("hidag")
@@ -36,7 +41,7 @@ _FITTED = (
 )  # fmt: skip
 
 
-class FittedModel(TransformerMixin):  # type: ignore[misc]
+class FittedModel(FitMethods, TransformerMixin):  # type: ignore[misc]
     """Methods of a fitted estimator, which only need ``result_``.
 
     scikit-learn wraps ``transform`` for ``set_output`` only in subclasses of its mixin.
@@ -71,7 +76,7 @@ class FittedModel(TransformerMixin):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Return the most probable joint latent state of each row, shape (N, K)."""
         rows = self._rows(X)
-        return self.result_.classify(rows)
+        return self.result_.most_probable_states(rows)
 
     def transform(self, X: Any) -> Array:
         """Return the posterior mean level of each latent, (N, K): ``predict_proba`` if binary."""
@@ -119,6 +124,46 @@ class FittedModel(TransformerMixin):  # type: ignore[misc]
         rng = np.random.default_rng(root_seed(random_state))
         states = self.result_.law.sample(checked_count("n_samples", n_samples), rng)
         return self.result_.sample_items(states, rng), states
+
+    @property
+    def q_frame_(self) -> Any:
+        """The Q-matrix as a data frame of the library of the data: items by latents."""
+        return self.to_frame("q")
+
+    @property
+    def loadings_frame_(self) -> Any:
+        """Intercepts and loadings as a data frame with the names of items and terms."""
+        return self.to_frame("loadings")
+
+    def to_frame(self, table: str | None = None, *, library: Library | None = None) -> Any:
+        """Return a table of the fit as a data frame, as `FitResult.to_frame` does.
+
+        Parameters
+        ----------
+        table : {"latents", "edges", "q", "loadings", "items", "law"}, optional
+        library : {"pandas", "polars", "pyarrow"}, optional
+        """
+        check_is_fitted(self)
+        return self.result_.to_frame(table, library=library)
+
+    def plot(self, kind: str | None = None, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw one figure of the fit, as `hidag.plotting.plot`, and return its axes.
+
+        Parameters
+        ----------
+        kind : {"graph", "items", "q", "law", "profiles", "loadings", "trace", "item"}, optional
+        ax : matplotlib Axes, optional
+        **options
+        """
+        check_is_fitted(self)
+        return self.result_.plot(kind, ax, **options)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """Return the views in notebooks: that of the result, or of the settings before a fit."""
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if hasattr(self, "result_"):
+            bundle["text/html"] = self.result_._repr_html_()
+        return bundle
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the latents' names, shape (K,)."""
@@ -353,7 +398,7 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
             )
             self._log(f"Stage I by method={result.method!r}, {plural(result.n_iter, 'iteration')}")
         validate_data(self, X if table.named else table.values, skip_check_array=True)
-        self._store(result)
+        self._store(result.like(X))
         return self
 
     def _start_from(self, values: InitialValues | None) -> Self:
@@ -435,4 +480,4 @@ def select(
         folds=folds,
         sample_weight=sample_weight,
         progress=progress,
-    )
+    ).like(X)

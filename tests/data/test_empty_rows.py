@@ -94,7 +94,7 @@ def test_empty_rows_are_classified_by_the_latent_distribution(tables):
     assert str(first).endswith(": their posterior is the fitted latent distribution (n_answers 0)")
     assert "500 of 800 rows" in str(first)
     assert others == list(theirs.notes)
-    np.testing.assert_array_equal(ours.profiles, long.classify(padded))
+    np.testing.assert_array_equal(ours.profiles, long.most_probable_states(padded))
     # With nobody to place, nothing is known of how well that goes.
     nobody = classify(long, np.full((3, 8), np.nan))
     assert np.isnan(nobody.quality.column("accuracy")).all()

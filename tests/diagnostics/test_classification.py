@@ -65,7 +65,9 @@ def test_consistency_of_few_rows_is_unbiased():
     result = chain_of_three(3)
     rng = np.random.default_rng(2)
     states = result.law.sample(20_000, rng)
-    first, second = (result.classify(result.sample_items(states, rng)) for _ in range(2))
+    first, second = (
+        result.most_probable_states(result.sample_items(states, rng)) for _ in range(2)
+    )
     right = (first == second).all(axis=1).mean()
     reported = [
         classify(result, drawn(result, 30, seed)[0]).quality.where(latent="(profile)")
@@ -99,7 +101,11 @@ def test_consistency_with_more_profiles_than_rows_matches_two_tables(
     states = result.law.sample(4000, rng)
     gaps = rng.random((4000, 54)) < missing
     first, second = (np.where(gaps, np.nan, result.sample_items(states, rng)) for _ in range(2))
-    whole = (result.classify(first) == result.classify(second)).all(axis=1).mean()
+    whole = (
+        (result.most_probable_states(first) == result.most_probable_states(second))
+        .all(axis=1)
+        .mean()
+    )
     each = ((result.posterior(first) > 0.5) == (result.posterior(second) > 0.5)).mean(axis=0)
     found = classify(result, first[:200])
     reported = np.array(found.quality.column("consistency"))
@@ -165,7 +171,7 @@ def test_table_has_ids_and_all_levels():
     )  # fmt: skip
     assert people.column("id") == ids
     np.testing.assert_allclose(found.expected, result.posterior(X), atol=1e-12)
-    np.testing.assert_array_equal(found.profiles, result.classify(X))
+    np.testing.assert_array_equal(found.profiles, result.most_probable_states(X))
     assert sum(found.shares().column("n_rows")) == 50
     assert found.summary().startswith("50 rows classified on 2 latents\n")
 

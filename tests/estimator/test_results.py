@@ -60,14 +60,16 @@ def test_save_and_load_are_exact(fitted, small, tmp_path):
 def test_posteriors_do_not_depend_on_the_number_of_blas_threads(fitted, small):
     result, X = fitted.result_, small[1].X
     with threadpool_limits(limits=1, user_api="blas"):
-        alone = result.posterior(X), result.classify(X), result.row_log_likelihood(X)
+        alone = result.posterior(X), result.most_probable_states(X), result.row_log_likelihood(X)
     for one, other in zip(
-        alone, (result.posterior(X), result.classify(X), result.row_log_likelihood(X)), strict=True
+        alone,
+        (result.posterior(X), result.most_probable_states(X), result.row_log_likelihood(X)),
+        strict=True,
     ):
         assert np.array_equal(one, other)
 
 
-ROWS_IN = ("rows", "posterior", "posterior_levels", "classify", "row_log_likelihood")
+ROWS_IN = ("rows", "posterior", "posterior_levels", "most_probable_states", "row_log_likelihood")
 
 
 @pytest.mark.parametrize("method", ROWS_IN)

@@ -129,7 +129,7 @@ def test_saving_and_loading_keep_everything(table, fitted, saved):
         assert np.array_equal(one, other)
     rows = table[1][:10]
     assert np.array_equal(again.posterior(rows), fitted.predict_proba(rows))
-    assert np.array_equal(again.classify(rows), fitted.predict(rows))
+    assert np.array_equal(again.most_probable_states(rows), fitted.predict(rows))
 
 
 def test_the_header_is_json_for_readers_that_know_no_nan(saved):

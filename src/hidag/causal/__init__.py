@@ -3,7 +3,7 @@
 from hidag.causal.causal_effects import AverageEffects, average_effects
 from hidag.causal.exports import to_bif, to_dot, to_dowhy, to_gml
 from hidag.causal.interventions import InterventionModel, WhatIfResult, what_if
-from hidag.causal.probability_queries import edge_strengths
+from hidag.causal.probability_queries import edge_strengths, expected_responses
 
 __all__ = [
     "AverageEffects",
@@ -11,6 +11,7 @@ __all__ = [
     "WhatIfResult",
     "average_effects",
     "edge_strengths",
+    "expected_responses",
     "to_bif",
     "to_dot",
     "to_dowhy",

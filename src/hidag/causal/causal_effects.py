@@ -20,14 +20,17 @@ from hidag.inference.bootstrap_result import BootstrapResult
 from hidag.inference.intervals import LEVEL, attainable_level, check_level, range_interval
 from hidag.results import AnyFit, FitResult, as_result
 from hidag.structure.graphs import CPDAG, DAG
+from hidag.views import View
 
 Array = NDArray[np.float64]
 #: For each cause, one DAG for each of its possible sets of parents.
 _Dags = dict[int, tuple[DAG, ...]]
 
 
-@dataclass(frozen=True)
-class AverageEffects:
+@dataclass(frozen=True, repr=False)
+class AverageEffects(
+    View, title="causes {0.causes}, intervals: {0.interval_source}", frames={"rows": "rows"}
+):
     """Average effects of raising each cause from its lowest to its highest level.
 
     Attributes
@@ -197,7 +200,7 @@ def average_effects(
         tuple(len(own) for own in dags.values()),
         tuple(ruled_out.tolist()),
         truncated=tuple(names[k] for k in sorted(truncated)),
-    )
+    ).like(fitted)
     if replicates is None:
         return found
     flat = replicates.unidentified if isinstance(replicates, AsymptoticDraws) else None

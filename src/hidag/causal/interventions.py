@@ -27,6 +27,7 @@ from hidag.latent.junction_tree import Factor, indicator
 from hidag.latent.laws import NetworkLaw
 from hidag.results import AnyFit, as_result
 from hidag.structure.graphs import CPDAG, DAG
+from hidag.views import View
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -35,8 +36,8 @@ NOT_IDENTIFIED = "not identified: depends on states that prerequisites rule out"
 _ROUNDING = 1e-9  # Smaller shares of the population are rounding errors
 
 
-@dataclass(frozen=True)
-class WhatIfResult:
+@dataclass(frozen=True, repr=False)
+class WhatIfResult(View, title="do {0.do}, given {0.given}", frames={"rows": "rows"}):
     """Predictions for latents and items before and after an intervention.
 
     Attributes
@@ -321,7 +322,7 @@ class InterventionModel:
             complete=found.complete if targets else True,
             exact=not any(isinstance(law, queries.WeightedSample) for law in [before, *after]),
             ruled_out=ruled_out,
-        )
+        ).like(self.result)
 
 
 def what_if(

@@ -288,6 +288,45 @@ def tabulate_outcomes(result: FitResult, items: Sequence[int] | None = None) -> 
     return out
 
 
+def expected_responses(result: AnyFit) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return what each item does when a latent that drives it is absent or present.
+
+    One row for each item, latent and quantity (mean, probability of 1 or of a category), with its
+    expectation in the rows of each level of the latent under the fitted model.
+
+    Parameters
+    ----------
+    result : FitResult or DCRL
+
+    Returns
+    -------
+    columns : tuple of str
+        item, latent, what, absent, present; or level 0, level 1, ... if a latent has more levels.
+    rows : list of tuple
+    """
+    fitted = as_result(result)
+    law, levels = condition_law(fitted.law), fitted.law.space.levels
+    binary = max(levels) == 2
+    states = ("absent", "present") if binary else [f"level {u}" for u in range(max(levels))]
+    rows: list[tuple[Any, ...]] = []
+    margins: dict[tuple[int, ...], Array] = {}
+    for one in tabulate_outcomes(fitted):
+        joint = margins.setdefault(one.latents, law.marginal(one.latents))
+        is_binary = item_type(fitted.families[fitted.item_names.index(one.item)]).is_binary
+        yes = category_label(1, fitted.answer_words.get(one.item))
+        what = (
+            f"P({'=' if yes == '1' else ''}{yes})" if one.what == MEAN and is_binary else one.what
+        )
+        for axis, k in enumerate(one.latents):
+            others = tuple(a for a in range(joint.ndim) if a != axis)
+            share = joint.sum(axis=others)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                means = (one.table * joint).sum(axis=others) / share
+            rest = [np.nan] * (len(states) - len(means))
+            rows.append((one.item, fitted.latent_names[k], what, *means.tolist(), *rest))
+    return ("item", "latent", "what", *states), rows
+
+
 def expected_outcomes(outcomes: Sequence[Outcome], law: ConditionedLaw) -> Array:
     """Return the expectation of each outcome under a law of the latents, shape (O,)."""
     marginals: dict[tuple[int, ...], Array] = {}

@@ -21,6 +21,7 @@ from hidag.information.posterior_tables import can_list_states
 from hidag.network_em.junction_tree import TreePosterior
 from hidag.network_em.posterior import draw_listed_states, has_exact_posterior, level_probabilities
 from hidag.results import AnyFit, FitResult, as_result
+from hidag.views import View
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -137,7 +138,7 @@ def _assign_latents_alone(result: FitResult, values: Array) -> Assignment:
         sums = PosteriorSums(1)
         sums.add([table.argmax(axis=1)], table)
         agreements.append(sums.consistency(0))
-    top, profiles = np.full(len(values), np.nan), result.classify(values)
+    top, profiles = np.full(len(values), np.nan), result.most_probable_states(values)
     return Assignment(probabilities, profiles, top, agreements, (np.nan,) * 4, joint=False)
 
 
@@ -203,8 +204,12 @@ def _counts(levels: IntArray) -> Array:
     return np.unique(levels, axis=0, return_counts=True)[1].astype(np.float64)
 
 
-@dataclass(frozen=True)
-class Classification:
+@dataclass(frozen=True, repr=False)
+class Classification(
+    View,
+    title="{0.expected.shape[0]} rows, {0.expected.shape[1]} latents",
+    frames={"rows": "to_table", "quality": "quality", "profiles": "shares"},
+):
     """Rows classified on the latents.
 
     Attributes
@@ -346,7 +351,7 @@ def classify(result: AnyFit, X: Any, *, ids: Sequence[Any] | None = None) -> Cla
         n_answers=(~np.isnan(values)).sum(axis=1),
         quality=Table.of(QUALITY_COLUMNS, _quality_rows(fitted.latent_names, found)),
         notes=tuple(_notes(fitted, found, int((~answered).sum()), len(values))),
-    )
+    ).like(X)
 
 
 def _fill_rows(own: NDArray[Any], other: NDArray[Any], answered: NDArray[np.bool_]) -> NDArray[Any]:

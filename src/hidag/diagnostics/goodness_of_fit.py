@@ -25,6 +25,7 @@ from hidag.information.posterior_tables import too_many_states
 from hidag.measurement.families import item_type
 from hidag.measurement.parameters import category_label, nominal_item
 from hidag.results import AnyFit, FitResult, as_result, reorder_items
+from hidag.views import View
 
 Array = NDArray[np.float64]
 CHECK_COLUMNS = ("item", "statistic", "observed", "expected", "lower", "upper", "p_value", "n_rows")
@@ -199,8 +200,12 @@ def max_state_entropy(result: FitResult) -> float:
     return float(np.log(result.law.space.levels).sum())
 
 
-@dataclass(frozen=True)
-class FitStatistics:
+@dataclass(frozen=True, repr=False)
+class FitStatistics(
+    View,
+    title="{0.n_rows} rows, {0._worst}",
+    frames={"items": "items", "pairs": "pairs", "checks": "checks", "measures": "_measures"},
+):
     """Goodness of fit of a model on a table.
 
     Attributes
@@ -225,6 +230,17 @@ class FitStatistics:
     notes: tuple[Message, ...]
     n_rows: int
     n_effective: float
+
+    @property
+    def _worst(self) -> str:
+        """The smallest p-value of the items and that of M2."""
+        least = np.nanmin([*self.items.column("p_value"), 1.0]) if len(self.items) else 1.0
+        absolute = "" if self.absolute is None else f", RMSEA2 {self.absolute.rmsea:.3f}"
+        return f"smallest p-value of an item {least:.2g}{absolute}"
+
+    def _measures(self) -> dict[str, Any]:
+        parts = (one for one in (self.criteria, self.absolute) if one is not None)
+        return {name: value for one in parts for name, value in asdict(one).items()}
 
     def summary(self, max_shown: int = 8, *, style: Style = PYTHON_STYLE) -> str:
         """Return the statistics as text, with the ``max_shown`` worst pairs, items and checks.
@@ -368,7 +384,7 @@ def fit_statistics(
         items=found.items.in_order(columns),
         checks=found.checks.in_order(names),
         notes=tuple(notes),
-    )
+    ).like(X)
 
 
 def _compute_statistics(

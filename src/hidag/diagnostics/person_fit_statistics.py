@@ -25,6 +25,7 @@ from hidag.information.item_derivatives import log_density, response_auxiliary
 from hidag.measurement.families.base import Family, family_named
 from hidag.measurement.parameters import nominal_item
 from hidag.results import AnyFit, FitResult, as_result
+from hidag.views import View
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -43,8 +44,8 @@ N_DRAWS = 2000  # Draws for moments of log densities without a closed form or an
 MIN_COUNTS, MAX_COUNTS, COUNT_TAIL = 1 << 6, 1 << 16, 1e-9
 
 
-@dataclass(frozen=True)
-class PersonFit:
+@dataclass(frozen=True, repr=False)
+class PersonFit(View, title="lz against {0.n_reference} reference rows", frames={"rows": "table"}):
     """Fit of each row under the model.
 
     Attributes
@@ -115,7 +116,8 @@ def person_fit(
         found = _compare_with_model(fitted, values[enough], n_tables, root_seed(random_state))
         lz[enough], p_values[enough], n_reference = found
     names = range(1, len(values) + 1) if ids is None else ids
-    return PersonFit(Table.of(COLUMNS, zip(names, lz, p_values, n_items, strict=True)), n_reference)
+    table = Table.of(COLUMNS, zip(names, lz, p_values, n_items, strict=True))
+    return PersonFit(table, n_reference).like(X)
 
 
 def _compare_with_model(
@@ -141,7 +143,7 @@ def _compute_lz(
     """Return lz (N,), summed in the order ``items`` (J,); NaN with less than two observed items."""
     parameters, responses = result.parameters, result.responses
     answers = responses.expand(values)
-    eta = parameters.predictors(result.classify(values))
+    eta = parameters.predictors(result.most_probable_states(values))
     total, mean, variance = np.zeros((3, len(values)))
     for j in items:
         own = np.flatnonzero(responses.item == j)

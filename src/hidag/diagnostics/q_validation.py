@@ -26,6 +26,7 @@ from hidag.information.posterior_tables import too_many_states
 from hidag.metrics.matching import Parts, match_latents
 from hidag.results import AnyFit, FitResult, as_result
 from hidag.structure.knowledge import Knowledge
+from hidag.views import View
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int8]
@@ -39,8 +40,12 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class QValidation:
+@dataclass(frozen=True, repr=False)
+class QValidation(
+    View,
+    title="{0._n_changed} of {0.provisional.size} entries would be changed",
+    frames={"entries": "entries", "steps": "steps"},
+):
     """Result of the validation of a provisional Q.
 
     Attributes
@@ -73,6 +78,10 @@ class QValidation:
     n_resamples: int
     item_names: tuple[str, ...]
     latent_names: tuple[str, ...]
+
+    @property
+    def _n_changed(self) -> int:
+        return int((self.provisional != self.suggested).sum())
 
     def describe_rows(self) -> str:
         """Return the number of rows, and the sum of their weights if it differs."""
@@ -108,11 +117,9 @@ class QValidation:
 
     def summary(self, max_shown: int = 30) -> str:
         """Return up to ``max_shown`` suggested changes and the Q-matrices side by side as text."""
-        n_changed = int((self.provisional != self.suggested).sum())
         lines = [
             f"provisional Q on {self.describe_rows()}: log-likelihood {self.log_likelihood:,.2f}; "
-            f"{n_changed} of {self.provisional.size} entries would be changed, to a log-likelihood "
-            f"of {self.suggested_log_likelihood:,.2f}"
+            f"{self._headline()}, to a log-likelihood of {self.suggested_log_likelihood:,.2f}"
         ]
         for heading, table, most in (
             ("stepwise changes, each tested in the Q of the step before", self.steps, None),
@@ -245,7 +252,7 @@ def validate_q(
         n_resamples=int(n_resamples),
         item_names=names,
         latent_names=latents,
-    )
+    ).like(X)
 
 
 def change_penalty(model: entry_tests.QModel, degrees: int) -> float:

@@ -26,6 +26,7 @@ from hidag.latent.laws import SaturatedLaw
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.terms import ALL_ORDERS
+from hidag.views import View
 
 if TYPE_CHECKING:
     from hidag.results import FitResult
@@ -71,8 +72,10 @@ _RELATIVE = 1e-8
 MOST_LISTED_STATES = 1 << 13
 
 
-@dataclass(frozen=True, eq=False)
-class Certificate:
+@dataclass(frozen=True, eq=False, repr=False)
+class Certificate(
+    View, title="strict: {0.strict}, generic: {0.generic}", frames={"conditions": "_conditions"}
+):
     """Identifiability of a Q-matrix or a fit.
 
     Attributes
@@ -97,6 +100,13 @@ class Certificate:
     additions: tuple[tuple[str, ...], ...]
     fewest: bool
     design: MeasurementDesign
+
+    def _conditions(self) -> list[dict[str, Any]]:
+        return [
+            {"condition": one.name, "status": one.status, "source": one.source,
+             "finding": one.sentence}
+            for one in self.findings
+        ]  # fmt: skip
 
     def finding(self, name: str) -> Finding:
         """Return the finding of that name."""

@@ -224,7 +224,7 @@ def bootstrap(  # noqa: PLR0913
         advice = "run it again with a smaller {n_jobs}; resamples stored in a folder are reused"
         jobs = Setting("n_jobs")
         raise HidagError("out-of-memory", reason, advice=advice, n_jobs=jobs) from error
-    return BootstrapResult.of(task, [done[i] for i in range(count)])
+    return BootstrapResult.of(task, [done[i] for i in range(count)]).like(X)
 
 
 def _make_task(

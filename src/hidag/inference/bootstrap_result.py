@@ -30,6 +30,7 @@ from hidag.latent.laws import LatentLaw, SaturatedLaw
 from hidag.latent.state_space import StateSpace
 from hidag.results import FitResult, read_archive, write_archive
 from hidag.structure.graphs import CPDAG
+from hidag.views import View
 
 Array = NDArray[np.float64]
 Row = dict[str, Any]
@@ -39,8 +40,18 @@ _HOLDS = "bootstrap"
 _OF_FIT = "fitted_"
 
 
-@dataclass(frozen=True)
-class BootstrapResult:
+@dataclass(frozen=True, repr=False)
+class BootstrapResult(
+    View,
+    title="{0.n_refits} refits of {0.n_rows} rows, {0.kind}",
+    frames={
+        "edges": "edge_table",
+        "q": "q_table",
+        "coefficients": "coefficient_table",
+        "law": "law_table",
+        "agreement": "agreement_table",
+    },
+):
     """The variation of a fit over resampled tables; the first axis of arrays is over B refits.
 
     Attributes
@@ -315,7 +326,7 @@ class BootstrapResult:
         """Write the result to one file, ``path`` (a zip of arrays and a JSON header); return it."""
         header: dict[str, Any] = {}
         arrays = {f"{_OF_FIT}{name}": array for name, array in self.fitted.arrays().items()}
-        for name, value in vars(self).items():
+        for name, value in ((one.name, getattr(self, one.name)) for one in fields(self)):
             if isinstance(value, np.ndarray):
                 arrays[name] = value
             elif name != "fitted":

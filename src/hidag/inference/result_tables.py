@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hidag.formatting import align_columns, format_row, shorten
+from hidag.views import View
 
 #: Maximum number of characters of a cell in aligned text; files are not limited.
 MAX_CELL_LENGTH = 32
@@ -16,8 +17,8 @@ MAX_CELL_LENGTH = 32
 N_EFFECTIVE = "n_effective"
 
 
-@dataclass(frozen=True)
-class Table:
+@dataclass(frozen=True, repr=False)
+class Table(View, title="{0.columns}", frames={"rows": "_all"}):
     """Rows of plain values (NaN for a missing number) with named columns."""
 
     columns: tuple[str, ...]
@@ -31,6 +32,9 @@ class Table:
             for row in rows
         )
         return cls(tuple(columns), plain)
+
+    def _all(self) -> Table:
+        return self
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -31,6 +31,7 @@ from hidag.measurement.families import item_type
 from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import category_label, nominal_item
 from hidag.results import AnyFit, as_result
+from hidag.views import View
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -164,8 +165,12 @@ def _role(free: FreeParameters, item: int, levels: NDArray[np.int64], n_groups: 
     return "1 - slip" if (levels.any() if effects.reversed else levels.all()) else "guess"
 
 
-@dataclass(frozen=True)
-class StandardErrors:
+@dataclass(frozen=True, repr=False)
+class StandardErrors(
+    View,
+    title="{0.n_parameters} parameters, {0.kind}, {0.n_rows:.6g} rows",
+    frames={"table": "table", "patterns": "patterns"},
+):
     """Standard errors of a fit given its Q.
 
     Attributes
@@ -295,7 +300,7 @@ def standard_errors(
         distance=known.distance,
         known_in_sum=tuple(names[p] for p in np.flatnonzero(absent & free.known_in_sum())),
         patterns=Table.of(PATTERN_COLUMNS, _pattern_rows(free, known, quantile)),
-    )
+    ).like(X)
 
 
 def _rows(free: FreeParameters, covariance: Array, quantile: float) -> Iterator[Row]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from hidag.config import CONFIG
 from hidag.exceptions import DataError, GraphError
 from hidag.latent.junction_tree import Factor, JunctionTree, elimination_order, max_clique_size
 from hidag.latent.state_space import StateSpace
+from hidag.views import Content, View
 
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -52,6 +53,9 @@ class LatentLaw(Protocol):
     def sample(self, n_samples: int, rng: np.random.Generator) -> NDArray[np.uint8]:
         """Return ``n_samples`` draws of the latents, shape (n_samples, K)."""
 
+    def table(self, names: Sequence[str] = ()) -> Content:
+        """Return the joint states, or the margins of many, with their probabilities."""
+
 
 def _frozen(values: NDArray[np.float64]) -> NDArray[np.float64]:
     out = np.array(values, dtype=np.float64)
@@ -59,8 +63,37 @@ def _frozen(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return out
 
 
-@dataclass(frozen=True)
-class SaturatedLaw:
+#: Laws with more joint states are shown by their margins.
+_MAX_SHOWN_STATES = 1 << 12
+
+
+class _ShownLaw(View):
+    """How laws are shown: by their states, or if these are many by their margins."""
+
+    def table(self: Any, names: Sequence[str] = ()) -> Content:
+        """Return the joint states with their probabilities, the most probable first.
+
+        With more than 4,096 states, the probability of each latent's levels; ``names`` are those
+        of the latents, by default Z1, Z2, ...
+        """
+        latents = tuple(names) or tuple(f"Z{k + 1}" for k in range(self.space.n_latents))
+        if self.space.n_states > _MAX_SHOWN_STATES:
+            margins, levels = self.marginals(), self.space.levels
+            cells = [(k, u) for k, m in enumerate(levels) for u in range(m)]
+            columns = ("latent", "level", "probability")
+            return columns, [(latents[k], u, float(margins[k, u])) for k, u in cells]
+        p = np.asarray(self.probabilities)
+        states = self.space.states()
+        order = np.argsort(-p, kind="stable").tolist()
+        return (*latents, "probability"), [(*states[s].tolist(), float(p[s])) for s in order]
+
+
+@dataclass(frozen=True, repr=False)
+class SaturatedLaw(
+    _ShownLaw,
+    title="levels {0.space.levels}, {0.space.n_states} joint states",
+    frames={"law": "table"},
+):
     """One free probability per joint state (the paper's p)."""
 
     space: StateSpace
@@ -93,8 +126,10 @@ class SaturatedLaw:
         return np.stack(np.unravel_index(drawn, self.space.levels), axis=1).astype(np.uint8)
 
 
-@dataclass(frozen=True)
-class NetworkLaw:
+@dataclass(frozen=True, repr=False)
+class NetworkLaw(
+    _ShownLaw, title="levels {0.space.levels}, parents {0.parents}", frames={"law": "table"}
+):
     """A directed acyclic graph with one conditional table per latent."""
 
     space: StateSpace

@@ -13,6 +13,7 @@ from hidag.latent.laws import LatentLaw
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.terms import Terms
 from hidag.metrics.matching import Parts, cpdag_adjacency, match_latents, total_variation
+from hidag.views import View
 
 Array = NDArray[np.float64]
 _NAN = float("nan")
@@ -86,8 +87,10 @@ def evaluate_graph(estimated: Any, true: Any) -> GraphComparison:
     )
 
 
-@dataclass(frozen=True)
-class Evaluation:
+@dataclass(frozen=True, repr=False)
+class Evaluation(
+    View, title="SHD {0.shd}, wrong entries of Q {0.shd_q}", frames={"measures": "to_dict"}
+):
     """Distances of an estimate from the truth, after matching latents.
 
     Attributes

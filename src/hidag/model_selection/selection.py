@@ -14,6 +14,7 @@ from hidag.model_selection.candidates import Candidate
 from hidag.model_selection.comparison import Comparison, nearest
 from hidag.model_selection.factor_count import FactorCount
 from hidag.results import FitResult
+from hidag.views import View
 
 #: Columns of the table, in order.
 COLUMNS = (
@@ -23,8 +24,12 @@ COLUMNS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Selection:
+@dataclass(frozen=True, repr=False)
+class Selection(
+    View,
+    title="{0.recommended} latents of {0.latents}",
+    frames={"numbers": "rows", "votes": "votes"},
+):
     """The number of latents by several criteria.
 
     Attributes

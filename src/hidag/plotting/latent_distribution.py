@@ -121,7 +121,8 @@ def plot_profile_shares(
     result, ax
         As in `plot_law`.
     states : array of int, shape (N, K), optional
-        Assigned states, such as ``result.classify(values)``. Default: the fitted distribution.
+        Assigned states, such as ``result.most_probable_states(values)``; by default the fitted
+        distribution is drawn.
     most : int
         Largest number of profiles.
     """

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -29,10 +30,12 @@ from hidag.network_em.posterior import (
 )
 from hidag.parallel import one_blas_thread
 from hidag.results.claims import Claim, claim_level_of, claims_of
+from hidag.results.methods import FitMethods
 from hidag.strategy.observed_likelihood.edge_tests import EdgeTest, KnowledgeCost
 from hidag.strategy.problem import StartRecord
 from hidag.structure.graphs import CPDAG
 from hidag.structure.knowledge import Knowledge
+from hidag.views import Content, View, svg_of
 
 if TYPE_CHECKING:
     from hidag.estimator import DCRL
@@ -43,8 +46,20 @@ AnyFit: TypeAlias = "FitResult | DCRL"
 _PACKAGES = ("hidag", "numpy", "scipy", "numba", "scikit-learn", "networkx")
 
 
-@dataclass(frozen=True)
-class FitResult:
+@dataclass(frozen=True, repr=False)
+class FitResult(
+    FitMethods,
+    View,
+    title="{0.n_latents} latents, {0.n_items} items, {0.n_samples} rows",
+    frames={
+        "latents": "_latents",
+        "edges": "_edges",
+        "q": "_q",
+        "loadings": "_loadings",
+        "items": "_states",
+        "law": "_law",
+    },
+):
     """A fitted model, frozen.
 
     Attributes
@@ -168,6 +183,51 @@ class FitResult:
             object.__setattr__(self, "edge_probabilities", np.full((n_latents, n_latents), np.nan))
         if np.isnan(self.n_counted) and not self.weighted:
             object.__setattr__(self, "n_counted", float(self.n_samples))
+
+    @property
+    def n_items(self) -> int:
+        """Number of items, J."""
+        return len(self.item_names)
+
+    @property
+    def n_latents(self) -> int:
+        """Number of latents, K."""
+        return len(self.latent_names)
+
+    def _drawing(self) -> str:
+        return svg_of(self) if self.n_latents > 1 else ""
+
+    def _latents(self) -> Content:
+        columns = ("latent", "items", *(f"P(={u})" for u in range(max(self.terms.levels))))
+        shares, counts = np.asarray(self.law.marginals()), self.q_matrix.sum(axis=0)
+        own = zip(self.latent_names, counts, shares, strict=True)
+        return columns, [(name, count, *row) for name, count, row in own]
+
+    def _edges(self) -> Content:
+        columns = ("one", "mark", "other", "arrow", "adjacency")
+        kinds = {True: "->", False: "-"}
+        rows = [
+            (c.one, "..." if c.weak and not c.directed else kinds[c.directed], c.other, c.arrow,
+             c.adjacency)
+            for c in self.claims()
+        ]  # fmt: skip
+        return columns, rows
+
+    def _q(self) -> Content:
+        rows = zip(self.item_names, self.q_matrix.tolist(), strict=True)
+        return ("item", *self.latent_names), [(name, *row) for name, row in rows]
+
+    def _loadings(self) -> Content:
+        columns = ("item", "intercept", *self.terms.names(self.latent_names))
+        rows = zip(self.response_names, self.intercept, self.loadings, strict=True)
+        return columns, [(name, first, *row) for name, first, row in rows]
+
+    def _law(self) -> Content:
+        return self.law.table(self.latent_names)
+
+    def _states(self) -> Any:
+        # By name, because expectations given a latent are computed from the fit and its law.
+        return import_module("hidag.causal").expected_responses(self)
 
     @cached_property
     def identifiability(self) -> Certificate:
@@ -320,7 +380,7 @@ class FitResult:
         return level_probabilities(self._above_zero(X), self.terms)
 
     @one_blas_thread()
-    def classify(self, X: Any) -> NDArray[np.int64]:
+    def most_probable_states(self, X: Any) -> NDArray[np.int64]:
         """Return the most probable joint latent state of each row of ``X``, shape (N, K)."""
         return posterior_modes(self.parameters, self.law, self._expanded(X), seed=self.seed)
 

@@ -18,6 +18,7 @@ from hidag.measurement.families.base import Family, family_named
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.terms import Terms
 from hidag.structure.graphs import CPDAG, DAG
+from hidag.views import Content, View
 
 Floats = NDArray[np.float64]
 
@@ -28,8 +29,12 @@ _FORMAT = "hidag-truth"
 _VERSION = 1
 
 
-@dataclass(frozen=True)
-class Truth:
+@dataclass(frozen=True, repr=False)
+class Truth(
+    View,
+    title="{0.n_items} items, {0.n_latents} latents",
+    frames={"q": "_q", "loadings": "_loadings"},
+):
     """A latent network and the items that measure it: a complete model to draw data from.
 
     Item j has linear predictor ``intercept[j] + loadings[j] @ phi(z)``, where phi holds the values
@@ -134,6 +139,15 @@ class Truth:
     def n_latents(self) -> int:
         """Number of latents, K."""
         return int(self.q_matrix.shape[1])
+
+    def _q(self) -> Content:
+        rows = zip(self.item_names, self.q_matrix.tolist(), strict=True)
+        return ("item", *self.latent_names), [(name, *row) for name, row in rows]
+
+    def _loadings(self) -> Content:
+        columns = ("item", "intercept", *self.terms.names(self.latent_names))
+        rows = zip(self.item_names, self.intercept, self.loadings, strict=True)
+        return columns, [(name, first, *row) for name, first, row in rows]
 
     @property
     def dag(self) -> DAG:
@@ -262,13 +276,23 @@ def _check_means(
         raise _item_error("predictor-too-large", text, items, bad, **params)
 
 
-@dataclass(frozen=True)
-class Simulation:
+@dataclass(frozen=True, repr=False)
+class Simulation(
+    View,
+    title="{0.X.shape[0]} rows, {0.X.shape[1]} items",
+    frames={"items": "_items", "states": "_states"},
+):
     """Data drawn from a truth."""
 
     X: Floats  # (N, J), items, NaN where a cell is missing
     states: NDArray[np.uint8]  # (N, K), levels of the latents
     truth: Truth  # that they were drawn from
+
+    def _items(self) -> Content:
+        return self.truth.item_names, list(map(tuple, self.X.tolist()))
+
+    def _states(self) -> Content:
+        return self.truth.latent_names, list(map(tuple, self.states.tolist()))
 
 
 def simulate(truth: Truth, n_samples: int, *, rng: Seed = None, missing: float = 0.0) -> Simulation:

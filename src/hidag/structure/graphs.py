@@ -25,7 +25,7 @@ from hidag.structure.mixed_graphs import (
 )
 
 
-class DAG(NamedGraph):
+class DAG(NamedGraph, title="{0.n_variables} variables, {0.n_edges} edges"):
     """A directed acyclic graph; a cycle raises a GraphError that names it.
 
     Parameters
@@ -70,9 +70,6 @@ class DAG(NamedGraph):
     def to_cpdag(self) -> CPDAG:
         """Return the CPDAG of the Markov equivalence class of this graph."""
         return CPDAG(dag_to_cpdag(self.adjacency), self.names)
-
-    def __repr__(self) -> str:
-        return f"DAG({self.n_variables} variables, {self.n_edges} edges)"
 
 
 class CPDAG(NamedGraph):
@@ -146,9 +143,9 @@ class CPDAG(NamedGraph):
             and bool((dag.adjacency <= self.adjacency).all())
         )
 
-    def __repr__(self) -> str:
+    def _headline(self) -> str:
         counts = f"{len(self.directed_edges)} directed edges, {len(self.undirected_edges)}"
-        return f"CPDAG({self.n_variables} variables, {counts} undirected edges)"
+        return f"{self.n_variables} variables, {counts} undirected edges"
 
 
 def _orientations(graph: MixedGraph, inside: int) -> Iterator[MixedGraph]:

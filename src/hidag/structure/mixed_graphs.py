@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hidag.exceptions import Advice, GraphError
+from hidag.views import Content, View, svg_of
 
 Edges = list[tuple[str, str]]
 Adjacency = NDArray[np.int8]
@@ -273,10 +274,10 @@ def edges_to_adjacency(
     return out
 
 
-class NamedGraph:
+class NamedGraph(View, frames={"adjacency": "_matrix", "edges": "_edge_list"}):
     """Immutable graph with names and an adjacency matrix; equality is by content."""
 
-    __slots__ = ("__dict__", "_adjacency", "_names")
+    __slots__ = ("_adjacency", "_names")
 
     _adjacency: Adjacency
     _names: tuple[str, ...]
@@ -339,6 +340,20 @@ class NamedGraph:
         """Triples (a, c, b) of names with a -> c <- b and a, b not adjacent, in index order."""
         n = self._names
         return [(n[a], n[c], n[b]) for a, c, b in find_v_structures(self._mixed)]
+
+    def _matrix(self) -> Content:
+        first = "cause"
+        while first in self.names:
+            first += "_"
+        rows = zip(self.names, self.adjacency.tolist(), strict=True)
+        return (first, *self.names), [(name, *row) for name, row in rows]
+
+    def _edge_list(self) -> Content:
+        rows = [(a, "->", b) for a, b in self.directed_edges]
+        return ("one", "mark", "other"), rows + [(a, "-", b) for a, b in self.undirected_edges]
+
+    def _drawing(self) -> str:
+        return svg_of(self)
 
     def permute(self, order: Sequence[int]) -> Self:
         """Return the same graph with variable ``order[k]`` in place k."""

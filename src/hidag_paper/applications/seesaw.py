@@ -330,7 +330,7 @@ def _law_table(images: SeesawImages, result: FitResult) -> Table:
 def _latent_table(images: SeesawImages, found: PixelFit) -> Table:
     """Return the classification accuracy of each latent by the position of the plank."""
     pixels = images.pooled.reshape(len(images.pooled), -1)[:, found.varies]
-    correct = found.result.classify(pixels.astype(np.float64)) == images.states
+    correct = found.result.most_probable_states(pixels.astype(np.float64)) == images.states
     up = images.states[:, 2] == 1
     accuracy = np.stack([correct[up].mean(axis=0), correct[~up].mean(axis=0)], axis=1).tolist()
     return Table(
