@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hidag.data.rows import nonempty_rows
-from hidag.data.table import Observations, read_table
+from hidag.data.table import Observations, declared_labels, read_table
 from hidag.exceptions import DataError, Setting, SettingError
 from hidag.fitting.settings import checked_count, plain_settings, read_task, root_seed
 from hidag.fitting.stages import InitialValues, run_stages
@@ -62,7 +62,7 @@ class FittedModel(FitMethods, TransformerMixin):  # type: ignore[misc]
     def _rows(self, X: Any) -> Observations:
         """Return a table with the columns of the fit."""
         check_is_fitted(self)
-        table = read_table(X, allow_empty_items=True)
+        table = read_table(X, allow_empty_items=True, labels=self.result_.labels)
         validate_data(self, X if table.named else table.values, skip_check_array=True, reset=False)
         return table
 
@@ -251,6 +251,11 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         Number of threads, -1 for all. Results do not depend on it.
     latent_names : sequence of str, optional
         Must differ from the items' names. By default the columns of ``q_matrix``, or Z1, Z2, ...
+    words : mapping from item or pattern to str, optional
+        Labels of columns of text, such as {"mood": "low<middle<high", "region": "north,south"}:
+        ordered ones are grades, others categories, two are 0 and 1. "Female=F" adds another word
+        for a label, "NA=unknown" one for a missing answer. Categorical columns of pandas, polars
+        and pyarrow need no declaration.
     random_state : int, numpy.random.Generator, RandomState or None
         Seed of the starts and of all sampling.
     verbose : int, default 0
@@ -320,6 +325,7 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         n_sweeps: int = 1,
         n_jobs: int | None = None,
         latent_names: Sequence[str] | None = None,
+        words: Mapping[str, str] | None = None,
         random_state: Any = None,
         verbose: int = 0,
         observer: Callable[[Progress], None] | None = None,
@@ -348,6 +354,7 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         self.n_sweeps = n_sweeps
         self.n_jobs = n_jobs
         self.latent_names = latent_names
+        self.words = words
         self.random_state = random_state
         self.verbose = verbose
         self.observer = observer
@@ -370,7 +377,7 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         -------
         DCRL
         """
-        table = read_table(X, min_rows=2)
+        table = read_table(X, min_rows=2, labels=declared_labels(X, self.words))
         if isinstance(self.n_latents, str) and self.n_latents == "auto":
             seed = root_seed(self.random_state)
 

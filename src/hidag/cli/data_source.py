@@ -44,7 +44,7 @@ def store_options(result: FitResult, options: ReadOptions) -> FitResult:
     labels = parse_labels(options.words, result.item_names)
     reading = {name: value for name, value in asdict(options).items() if value}
     words = {name: list(one.labels) for name, one in labels.items()}
-    return replace(result, reading=reading, answer_words=words)
+    return replace(result, reading=reading, answer_words={**result.answer_words, **words})
 
 
 def read_items(
@@ -91,17 +91,19 @@ def parse_labels(words: Sequence[str], items: Sequence[str]) -> dict[str, Catego
     """Return the labels of categories by item."""
     out: dict[str, CategoryLabels] = {}
     for text in words:
-        pattern, sign, listed = text.rpartition("=")
-        ordered = "<" in listed
-        parts = tuple(part.strip() for part in listed.split("<" if ordered else ","))
-        if not sign or not pattern or len(parts) < 2:
+        # Names may contain the sign, and so may labels: the first part that is a name decides.
+        cuts = [place for place, letter in enumerate(text) if letter == "="]
+        known = [c for c in cuts if any(_matches(name, text[:c].strip()) for name in items)]
+        cut = next(iter(known or cuts), 0)
+        pattern, sign, listed = text[:cut], text[cut : cut + 1], text[cut + 1 :]
+        if not sign or not pattern or not ("<" in listed or "," in listed):
             template = (
                 "--words takes COLUMN=LABELS, separated by commas, or by < if they are ordered, "
                 "such as 'mood=low<middle<high', got {text!r}"
             )
             raise SettingError("invalid-option", template, text=text)
-        labels = CategoryLabels(parts, ordered)
-        out |= dict.fromkeys(match_names(pattern.strip(), items, "--words"), labels)
+        matching = match_names(pattern.strip(), items, "--words")
+        out |= dict.fromkeys(matching, CategoryLabels.parse(listed))
     return out
 
 

@@ -9,12 +9,20 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.exceptions import DataError, SettingError, import_extra
+from hidag.exceptions import (
+    Advice,
+    DataError,
+    Setting,
+    SettingError,
+    import_extra,
+    suggest_name,
+)
 from hidag.formatting import plural
 from hidag.measurement.families import default_family
 
@@ -25,6 +33,12 @@ BOOLEAN_WORDS = {
     "true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0, "false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0,
 }  # fmt: skip
 """Text (in any case) that is read as 1 and 0 if a column holds nothing else."""
+
+DOUBTFUL_WORDS = frozenset({
+    "n/a", "n.a.", "unknown", "not known", "missing", "not applicable", "refused", "don't know",
+    "do not know", "dk", "?", "-", "--", "no answer", "other/unknown",
+})  # fmt: skip
+"""Text (in any case) that may stand for a missing answer; the user is asked."""
 
 # float() alone would also read '1_000' and digits of other scripts.
 _NUMBER = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?)\Z")
@@ -177,17 +191,49 @@ def _is_code(cell: Any, words: Sequence[str], matching: set[float]) -> bool:
 
 @dataclass(frozen=True)
 class CategoryLabels:
-    """The labels of a column's categories; the first is coded 0, the next 1."""
+    """The labels of a column's categories; the first is coded 0, the next 1.
+
+    ``synonyms`` are pairs of another word and its label, or "" if it means a missing answer.
+    """
 
     labels: tuple[str, ...]
     ordered: bool
+    synonyms: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        distinct = {label.casefold() for label in self.labels}
-        if len(self.labels) < 2 or len(distinct) < len(self.labels) or "" in distinct:
+        words = (*self.labels, *(word for word, _ in self.synonyms))
+        distinct = {word.casefold() for word in words}
+        if len(self.labels) < 2 or len(distinct) < len(words) or "" in distinct:
             text = "a column needs at least two labels that differ by more than upper and lower "
             text += "case, got {labels}"
             raise SettingError("invalid-labels", text, labels=", ".join(map(repr, self.labels)))
+
+    @classmethod
+    def parse(cls, text: str) -> CategoryLabels:
+        """Return the labels of a text such as "never<often<always" or "north,south".
+
+        "Female=F" is a label and another word for it, "NA=unknown" a word for a missing answer.
+        """
+        ordered = "<" in text
+        groups = [part.split("=") for part in text.split("<" if ordered else ",")]
+        if ordered:  # Words for missing answers follow the last grade, after commas.
+            last = groups.pop()
+            groups += [part.split("=") for part in "=".join(last).split(",")]
+        named = [tuple(word.strip() for word in group) for group in groups]
+        synonyms = [
+            (word, "" if first in MISSING_WORDS else first)
+            for first, *more in named
+            for word in more
+        ]
+        labels = tuple(first for first, *_ in named if first not in MISSING_WORDS or not first)
+        return cls(labels, ordered, tuple(synonyms))
+
+    @property
+    def codes(self) -> dict[str, float]:
+        """The number of each word, in lower case; NaN for a missing answer."""
+        own = {label.casefold(): float(code) for code, label in enumerate(self.labels)}
+        nan = float("nan")
+        return own | {word.casefold(): own.get(of.casefold(), nan) for word, of in self.synonyms}
 
     @property
     def family(self) -> str:
@@ -207,22 +253,71 @@ def describe_coding(labels: Sequence[str]) -> str:
 def encode_labels(table: Any, labels: Mapping[str, CategoryLabels]) -> Any:
     """Return a pyarrow table with codes, as text, in place of labels; case does not matter."""
     for name, known in labels.items():
-        codes = {label.casefold(): f"{code}" for code, label in enumerate(known.labels)}
-        cells = [None if is_missing(cell) else cell for cell in table.column(name).to_pylist()]
-        keys = [None if cell is None else str(cell).strip().casefold() for cell in cells]
-        other = [row for row, key in enumerate(keys) if key is not None and key not in codes]
-        if other:
-            raise DataError(
-                "unknown-label",
-                "column {item!r} must hold one of {labels}, but has {content} in row {row} below "
-                "the names ({share})",
-                {"item": name, "content": shorten(cells[other[0]]), "row": other[0] + 1},
-                advice="list all of its labels, or leave the cell empty if the answer is missing",
-                labels=", ".join(map(repr, known.labels)),
-                share=f"{len(other)} of {table.num_rows} cells",
-            )
-        table = replace_column(table, name, [None if key is None else codes[key] for key in keys])
+        codes = encode_cells(table.column(name).to_pylist(), name, known)
+        texts = [None if code != code else f"{code:.0f}" for code in codes.tolist()]
+        table = replace_column(table, name, texts)
     return table
+
+
+def encode_cells(cells: Sequence[Any], name: str, known: CategoryLabels) -> NDArray[np.float64]:
+    """Return the codes of the labels in a column, shape (N,), NaN for missing answers."""
+    codes = known.codes
+    keys = [None if is_missing(cell) else str(cell).strip().casefold() for cell in cells]
+    other = [row for row, key in enumerate(keys) if key is not None and key not in codes]
+    if other:
+        raise DataError(
+            "unknown-label",
+            "column {item!r} must hold one of {labels}, but has {content} in row {row} below "
+            "the names ({share})",
+            {"item": name, "content": shorten(cells[other[0]]), "row": other[0] + 1},
+            advice="list all of its labels, or leave the cell empty if the answer is missing",
+            labels=", ".join(map(repr, known.labels)),
+            share=f"{len(other)} of {len(keys)} cells",
+        )
+    return np.array([np.nan if key is None else codes[key] for key in keys])
+
+
+def labels_of_categories(
+    name: str, categories: Sequence[Any], *, ordered: bool
+) -> CategoryLabels | None:
+    """Return the labels of a categorical column; None if its categories are numbers or yes and no.
+
+    A category such as "unknown" may be an answer or a missing one, which only the user can know.
+    """
+    words = [str(one).strip() for one in categories]
+    words = [word for word in words if word not in MISSING_WORDS]
+    if len(words) < 2 or all(read_number(word) is not None for word in words):
+        return None
+    if {word.casefold() for word in words} <= BOOLEAN_WORDS.keys():
+        return None
+    doubtful = [word for word in words if word.casefold() in DOUBTFUL_WORDS]
+    if doubtful:
+        kept = ("<" if ordered else ",").join(word for word in words if word not in doubtful)
+        raise DataError(
+            "doubtful-category",
+            "{word!r} in column {item!r} may be an answer or a missing one",
+            {"word": doubtful[0], "item": name},
+            advice=Advice(
+                "declare-words",
+                "declare it as missing, {missing}, or list it among the labels",
+                {"missing": Setting("words", {name: f"{kept},NA={'='.join(doubtful)}"})},
+            ),
+        )
+    return CategoryLabels(tuple(words), ordered)
+
+
+def parse_words(words: Mapping[str, str] | None, items: Sequence[str]) -> dict[str, CategoryLabels]:
+    """Return the labels by item of the setting ``words``: labels by name or pattern of items."""
+    out: dict[str, CategoryLabels] = {}
+    for pattern, text in (words or {}).items():
+        found = [name for name in items if name == pattern or fnmatchcase(name, pattern)]
+        if not found or not isinstance(text, str):
+            rule = "{words} must map items to labels such as 'low<middle<high' or 'north,south', "
+            rule += "got {pattern!r}: {text!r}"
+            params = {"words": Setting("words"), "pattern": pattern, "text": text}
+            raise SettingError("invalid-words", rule, params, advice=suggest_name(pattern, items))
+        out |= dict.fromkeys(found, CategoryLabels.parse(text))
+    return out
 
 
 def find_labels(cells: Sequence[Any]) -> tuple[str, ...]:

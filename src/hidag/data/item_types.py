@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.data.cells import describe_coding
 from hidag.data.table import Observations
 from hidag.data.type_inference import BINARY, POSITIVE, REAL, Guess, infer_family
 from hidag.data.value_checks import DROP_DATES, DROP_ROW_IDS, recode_advice, with_code_advice
@@ -113,15 +114,19 @@ def resolve_families(
     ambiguous: dict[str, Guess] = {}
     given = _families_per_item(observations.names, family)
     for item, (name, word) in enumerate(zip(observations.names, given, strict=True)):
-        if word != _AUTO:
+        labels = observations.labels.get(name) if word == _AUTO else None
+        if labels is not None:
+            families.append(_with_argument(labels.family, observations, item, weights))
+            reasons.append(f"words: {describe_coding(labels.labels)}")
+        elif word != _AUTO:
             families.append(_with_argument(word, observations, item, weights))
             reasons.append(GIVEN_FAMILY)
-            continue
-        guess = infer_family(observations.column(item), padded=name in observations.padded)
-        if guess.family is None:
-            ambiguous[name] = guess
-        families.append(guess.family or guess.suggestion)
-        reasons.append(guess.reason)
+        else:
+            guess = infer_family(observations.column(item), padded=name in observations.padded)
+            if guess.family is None:
+                ambiguous[name] = guess
+            families.append(guess.family or guess.suggestion)
+            reasons.append(guess.reason)
     if ambiguous:
         raise ambiguous_types_error(ambiguous, families, observations)
     inferred = tuple(word == _AUTO for word in given)

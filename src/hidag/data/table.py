@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ast import literal_eval
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hidag.data.cells import BadCells, convert_cells, has_leading_zeros, shorten
+from hidag.data.cells import (
+    BadCells,
+    CategoryLabels,
+    convert_cells,
+    encode_cells,
+    has_leading_zeros,
+    labels_of_categories,
+    parse_words,
+    read_number,
+    shorten,
+)
 from hidag.data.csv_text import can_be_option
 from hidag.exceptions import Advice, DataError, Message
 from hidag.formatting import plural
@@ -32,13 +42,15 @@ class Observations:
     """A table of numbers with missing cells: one row per sample, one column per item.
 
     ``values``, (N, J), are read-only and finite or NaN; ``names`` are unique, and ``named`` says
-    whether they came from the user; ``padded`` has the items with leading zeros, such as '007'.
+    whether they came from the user; ``padded`` has the items with leading zeros, such as '007';
+    ``labels`` those of words, with their labels.
     """
 
     values: Floats
     names: tuple[str, ...]
     named: bool
     padded: frozenset[str] = frozenset()
+    labels: Mapping[str, CategoryLabels] = field(default_factory=dict)
 
     @property
     def n_samples(self) -> int:
@@ -78,6 +90,7 @@ def read_table(
     names: Sequence[str] | None = None,
     min_rows: int = 1,
     allow_empty_items: bool = False,
+    labels: Mapping[str, CategoryLabels] | None = None,
 ) -> Observations:
     """Return a table as `Observations` after checking it; the input is never altered.
 
@@ -87,23 +100,34 @@ def read_table(
     `hidag.data.cells.MISSING_WORDS`. The ``names`` of the items are by default those of the table,
     or 'item_0', 'item_1', ... Fitting needs 2 rows (``min_rows``), prediction 1. An item without
     observed cells cannot be fitted, but new samples without it can still be assigned to latent
-    states (``allow_empty_items``).
+    states (``allow_empty_items``). Categorical columns of words become codes, and so do columns of
+    text with ``labels``.
     """
     if isinstance(X, Observations):
         values, named, padded = X.values, X.named, [name in X.padded for name in X.names]
+        found = dict(X.labels)
         own_names = X.names if names is None else _check_names(names, X.n_items)
         check_unique_names(own_names)
     else:
-        values, own_names, named, padded = _read_values(X, names, min_rows)
+        values, own_names, named, padded, found = _read_values(X, names, min_rows, labels or {})
         check_unique_names(own_names)
         _finish_in_place(values, own_names)
         values.setflags(write=False)
     with_zeros = frozenset(name for name, zeros in zip(own_names, padded, strict=True) if zeros)
-    observations = Observations(values, own_names, named or names is not None, with_zeros)
+    observations = Observations(values, own_names, named or names is not None, with_zeros, found)
     _check_size(values.shape, min_rows)
     if not allow_empty_items:
         _check_observed(observations)
     return observations
+
+
+def declared_labels(X: Any, words: Mapping[str, str] | None) -> dict[str, CategoryLabels]:
+    """Return the labels that the setting ``words`` declares for the columns of a table."""
+    if not words:
+        return {}
+    names = X.names if isinstance(X, Observations) else frame_labels(X)
+    width = 0 if names is not None else np.shape(X)[-1]
+    return parse_words(words, list(map(str, names or ())) or [f"item_{j}" for j in range(width)])
 
 
 def frame_labels(X: Any) -> list[Any] | None:
@@ -140,32 +164,55 @@ def check_unique_names(names: tuple[str, ...]) -> None:
 
 
 def _read_values(
-    X: Any, names: Sequence[str] | None, min_rows: int
-) -> tuple[Floats, tuple[str, ...], bool, list[bool]]:
-    """Return the values, names, whether the table has names, and which columns have zeros."""
+    X: Any, names: Sequence[str] | None, min_rows: int, labels: Mapping[str, CategoryLabels]
+) -> tuple[Floats, tuple[str, ...], bool, list[bool], dict[str, CategoryLabels]]:
+    """Return values, names, whether the table has names, columns with zeros, labels of words."""
     if bool(sparse.issparse(X)):  # bool() so that the type checker does not narrow X
         text = "Sparse input is not supported: expected a dense table, got a {type} of shape "
         text += "{shape}"
         params = {"type": type(X).__name__, "shape": tuple(X.shape)}
         advice = "use X.toarray() if it fits into memory"
         raise DataError("sparse-table", text, params, advice=advice)
-    labels = frame_labels(X)
-    own_names = tuple(str(label) for label in labels or ())
+    column_labels = frame_labels(X)
+    own_names = tuple(str(label) for label in column_labels or ())
     check_unique_names(own_names)
-    table: Any = _as_array(X) if labels is None else open_frame(X)
+    table: Any = _as_array(X) if column_labels is None else open_frame(X)
     _check_size(table.shape, min_rows)
     # pandas numbers the columns of a frame without names.
-    named = labels is not None and list(labels) != list(range(len(labels)))
+    named = column_labels is not None and column_labels != list(range(len(column_labels)))
     if not named:
         own_names = tuple(f"item_{j}" for j in range(table.shape[1]))
     if names is not None:
         own_names = _check_names(names, len(own_names))
-    if labels is None:
-        values, padded = _values_of_array(table, own_names)
+    found: dict[str, CategoryLabels] = {}
+    if column_labels is None:
+        values, padded = _values_of_array(_encoded(table, own_names, labels, found), own_names)
     else:
-        columns = map(_values_of_series, table.iter_columns())
+        columns = (
+            _values_of_series(series, name, labels.get(name), found)
+            for series, name in zip(table.iter_columns(), own_names, strict=True)
+        )
         values, padded = _collect_columns(columns, table.shape, own_names)
-    return values, own_names, named, padded
+    return values, own_names, named, padded, found
+
+
+def _encoded(
+    array: NDArray[Any],
+    names: tuple[str, ...],
+    labels: Mapping[str, CategoryLabels],
+    found: dict[str, CategoryLabels],
+) -> NDArray[Any]:
+    """Return an array with codes for the words of labelled columns; adds these to ``found``."""
+    if array.dtype.kind not in "OUS" or not labels:
+        return array
+    array = array.astype(object)
+    chosen = [j for j, name in enumerate(names) if name in labels]
+    for j in chosen:
+        cells = array[:, j].tolist()
+        if any(isinstance(cell, str) and read_number(cell) is None for cell in cells):
+            array[:, j] = encode_cells(cells, names[j], labels[names[j]])
+            found[names[j]] = labels[names[j]]
+    return array
 
 
 def _as_array(X: Any) -> NDArray[Any]:
@@ -256,7 +303,10 @@ def _values_of_objects(cells: NDArray[Any], mask: NDArray[np.bool_] | None = Non
     return *convert_cells(cells), has_leading_zeros(cells)
 
 
-def _values_of_series(series: Any) -> Column:
+def _values_of_series(
+    series: Any, name: str, known: CategoryLabels | None, found: dict[str, CategoryLabels]
+) -> Column:
+    """Return a column of a frame; the labels of one that holds words are added to ``found``."""
     dtype = series.dtype
     if dtype.is_temporal():
         rows = np.flatnonzero(~series.is_null().to_numpy())
@@ -270,7 +320,16 @@ def _values_of_series(series: Any) -> Column:
     if isinstance(dtype, nw.Categorical | nw.Enum):
         # pyarrow's dictionaries lose their nulls without the conversion to text.
         series = series.cast(nw.String)
-    return _values_of_objects(np.fromiter(series.to_list(), dtype=object, count=len(series)))
+        if known is None:
+            used = [cell for cell in series.unique().to_list() if isinstance(cell, str)]
+            ordered = isinstance(dtype, nw.Enum)
+            words = dtype.categories if isinstance(dtype, nw.Enum) else sorted(used)
+            known = labels_of_categories(name, words, ordered=ordered)
+    cells = series.to_list()
+    if known is not None and any(isinstance(c, str) and read_number(c) is None for c in cells):
+        found[name] = known
+        return encode_cells(cells, name, known), None, False
+    return _values_of_objects(np.fromiter(cells, dtype=object, count=len(cells)))
 
 
 def _finish_in_place(values: Floats, names: tuple[str, ...]) -> None:

@@ -6,7 +6,7 @@ Suspicious are codes for missing answers, dates, row identifiers and duplicate c
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from hidag.data.cells import CategoryLabels
 from hidag.data.table import Observations, check_unique_names, frame_labels, open_frame, read_table
 from hidag.exceptions import Advice, DataError, HidagWarning, Setting, SettingError, join_advice
 from hidag.formatting import format_value, plural
@@ -235,7 +236,12 @@ def _check_ranges(observations: Observations, *, for_fitting: bool) -> None:
         raise DataError("constant-item", text, details, advice=advice)
 
 
-def read_known_items(X: Any, names: Sequence[str], families: Sequence[str]) -> Observations:
+def read_known_items(
+    X: Any,
+    names: Sequence[str],
+    families: Sequence[str],
+    words: Mapping[str, CategoryLabels] | None = None,
+) -> Observations:
     """Return a table with the items of a fit in its order, found by name or else by place."""
     labels = frame_labels(X)
     if labels is not None and set(names) & {str(label) for label in labels}:
@@ -248,7 +254,7 @@ def read_known_items(X: Any, names: Sequence[str], families: Sequence[str]) -> O
             raise DataError("missing-items", text, details, advice=_SAME_COLUMNS)
         check_unique_names(tuple(str(label) for label in labels if str(label) in names))
         X = _select_columns(X, labels, [place[name] for name in names])
-    table = read_table(X, allow_empty_items=True)
+    table = read_table(X, allow_empty_items=True, labels=words)
     if table.n_items != len(names):
         text = "the table must have the {items} of the fit, but it has {columns}"
         params = {"items": plural(len(names), "item"), "columns": plural(table.n_items, "column")}

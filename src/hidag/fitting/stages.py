@@ -192,6 +192,7 @@ def _result(
         information_ratio=found.information_ratio,
         edge_tests=found.edge_tests,
         family_reasons=task.families.reasons,
+        answer_words={name: list(one.labels) for name, one in task.table.labels.items()},
         settings=settings,
         seed=task.graph.seed,
         penalty_strength_used=record.penalty.strength,

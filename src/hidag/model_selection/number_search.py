@@ -11,7 +11,7 @@ import numpy as np
 from hidag.config import CONFIG
 from hidag.data.item_types import resolve_families
 from hidag.data.rows import select_weighted_rows, warn_of_empty_rows
-from hidag.data.table import Observations, read_table
+from hidag.data.table import Observations, declared_labels, read_table
 from hidag.data.value_checks import warn_of_duplicate_columns
 from hidag.exceptions import (
     Choices,
@@ -57,7 +57,7 @@ def compare_numbers(
     """Return the comparison of fits with the settings of ``model``; see `hidag.select`."""
     strengths = tuple(penalty_strengths)
     _check_settings(strengths, fits, folds)
-    table = read_table(X, min_rows=2)
+    table = read_table(X, min_rows=2, labels=declared_labels(X, model.words))
     given = None if latents is None else _checked_latents(latents, table)
     counted, weights = select_weighted_rows(table, sample_weight)
     # Frames: the warning function, this function, select, the caller.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.data.cells import CategoryLabels, parse_words
 from hidag.data.rows import MissingnessPatterns
 from hidag.data.value_checks import read_known_items
 from hidag.exceptions import not_fitted
@@ -357,9 +358,16 @@ class FitResult(
         """Response family of each item."""
         return self.item_families or self.parameters.families
 
+    @cached_property
+    def labels(self) -> dict[str, CategoryLabels]:
+        """The labels of items whose answers are words, by item."""
+        declared = parse_words(self.settings.get("words"), self.item_names)
+        known = {name: tuple(words) for name, words in self.answer_words.items()}
+        return {name: CategoryLabels(words, True) for name, words in known.items()} | declared
+
     def rows(self, X: Any) -> Array:
         """Return the fit's items in ``X`` (frames by name, arrays by position), shape (N, J)."""
-        return read_known_items(X, self.item_names, self.families).values
+        return read_known_items(X, self.item_names, self.families, self.labels).values
 
     def _expanded(self, X: Any) -> Array:
         """Return the rows of a table with a column for each response, shape (N, R)."""
