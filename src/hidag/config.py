@@ -384,6 +384,17 @@ class LevelsConfig:
     # with other levels of two latents, and the number of such moves tried.
     relabelled_residual: float = 0.05
     max_relabelled: int = 3
+    # levels="auto" (benchmarks/remedies.py): levels of the traits with which the search starts, and
+    # the largest number selected; joint states up to which levels are added.
+    first_levels: int = 3
+    most_levels: int = 5
+    most_auto_states: int = 1 << 12
+    # Rows and EM steps with which levels are compared, the gain of the log-likelihood at which EM
+    # ends, below min_gain, and rounds of changes.
+    rows_to_choose: int = 10_000
+    steps_to_choose: int = 60
+    choice_tolerance: float = 0.05
+    max_level_rounds: int = 6
 
 
 @dataclass(frozen=True)

@@ -185,9 +185,12 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         ``latent_names``; otherwise parallel analysis and factor BIC, and fits if these disagree.
         Independent items, which support no latent, raise a `DataError` ("independent-items").
         See ``result_.n_latents_reason`` and `hidag.select`.
-    levels : int or sequence of int, length K, default 2
-        Number of ordered levels of each latent. If the numbers differ and Q is not given, their
-        assignment to latents is estimated, and latents are reported in the order of this list.
+    levels : int, str or sequence, length K, default 2
+        Number of ordered levels of each latent. "4-linear" is a trait in 4 equal steps, with one
+        coefficient per item. "auto" selects 2 to 5 levels and their steps by an information
+        criterion; ``result_.levels_reason`` says which and why. If the numbers differ and Q is not
+        given, their assignment to latents is estimated, and latents are reported in the order of
+        this list.
     effects : {"main", "auto", "all", "acdm", "gdina", "dina", "dino"} or int, default "main"
         Effects of an item's latents on the link scale: additive ("main", "acdm"), with all
         interactions ("all", "gdina") or up to an order (int), conjunctive ("dina") or disjunctive
@@ -302,7 +305,7 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         self,
         n_latents: int | str,
         *,
-        levels: int | Sequence[int] = 2,
+        levels: int | str | Sequence[int | str] = 2,
         effects: str | int = "main",
         family: str | Sequence[str] | Mapping[Any, str] = "auto",
         q_matrix: Any = None,

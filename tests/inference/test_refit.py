@@ -80,8 +80,10 @@ def test_interactions_of_single_refits_are_stored(tmp_path):
 def test_a_refit_is_restored_from_its_arrays():
     refit = align_refit(*[two_latents(("gaussian",) * 6, effects="all")] * 2)
     back = Refit.of(refit.arrays())
-    assert back.terms((2, 2)) == refit.terms((2, 2)) == Terms((2, 2), (((0, 1), (1, 1)),))
-    assert back.on(Terms.main((2, 2)).joined([back.terms((2, 2))])) is back
+    main = Terms.main((2, 2))
+    both = Terms((2, 2), (((0, 1), (1, 1)),))
+    assert main.with_thresholds(back.asked) == main.with_thresholds(refit.asked) == both
+    assert back.on(main.joined([both])) is back
 
 
 def three_exchangeable(**knowledge):

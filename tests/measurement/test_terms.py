@@ -181,8 +181,9 @@ def test_terms_come_back_from_what_they_ask():
     assert terms.thresholds[:6].tolist() == [
         [1, 0, 0], [0, 1, 0], [0, 2, 0], [0, 0, 1], [1, 1, 0], [1, 2, 0],
     ]  # fmt: skip
-    assert Terms.from_thresholds(levels, terms.thresholds) == terms
-    assert Terms.from_thresholds(levels, Terms.main(levels).thresholds) == Terms.main(levels)
+    main = Terms.main(levels)
+    assert main.with_thresholds(terms.thresholds) == terms
+    assert terms.with_thresholds(main.thresholds) == main
 
 
 def test_joined_terms_are_all_of_them_in_their_order():

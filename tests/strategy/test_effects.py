@@ -203,12 +203,14 @@ def test_start_with_interactions_is_valid_for_main_effects():
     [
         (
             {"levels": 1},
-            "levels must be a whole number from 2 to 255, or 3 of them (one for each latent), got "
+            "levels must be 'auto', a whole number from 2 to 255, or 3 of them (one for each "
+            "latent), also with equal steps ('4-linear'), got "
             "1",
         ),
         (
             {"levels": [2, 3]},
-            "levels must be a whole number from 2 to 255, or 3 of them (one for each latent), got "
+            "levels must be 'auto', a whole number from 2 to 255, or 3 of them (one for each "
+            "latent), also with equal steps ('4-linear'), got "
             "[2, 3]",
         ),
         (

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from hidag.exceptions import SettingError, invalid_setting
+from hidag.fitting.settings import LINEAR
 
 
 def option(
@@ -105,6 +106,14 @@ def parse_levels(text: str) -> int | list[int]:
         raise invalid_setting("levels", expected, text)
     numbers = [int(word) for word in words]
     return numbers[0] if len(numbers) == 1 else numbers
+
+
+def parse_fit_levels(text: str) -> Any:
+    """Return the levels of a fit: numbers, also with equal steps (4-linear), or "auto"."""
+    words = [word.strip().lower() for word in text.split(",")]
+    if words == ["auto"] or any(word.endswith(LINEAR) for word in words):
+        return words[0] if len(words) == 1 else words
+    return parse_levels(text)
 
 
 def parse_effects(text: str) -> str | int:

@@ -74,7 +74,7 @@ class QModel:
     def terms_of(self, q: Q) -> tuple[Terms, NDArray[np.bool_]]:
         """Return the terms of a Q, and those of each response, shape (R, T)."""
         rows = self.result.responses.of_items(q)
-        terms = self.effects.terms(rows, self.result.law.space.levels)
+        terms = self.effects.terms(rows, self.result.terms.levels, self.result.terms.linear)
         return terms, self.effects.support(terms, rows)
 
     def n_coefficients(self, q: Q, item: int) -> int:

@@ -17,7 +17,7 @@ from hidag.data.table import read_table
 from hidag.diagnostics import q_entry_tests as entry_tests
 from hidag.estimator import DCRL
 from hidag.exceptions import Advice, DataError, HidagWarning, Message, Setting, SettingError
-from hidag.fitting.settings import root_seed
+from hidag.fitting.settings import levels_setting, root_seed
 from hidag.formatting import first_names, plural
 from hidag.inference.fitted_rows import can_sum_states, canonical_rows, require_weights
 from hidag.inference.refit import refit_settings
@@ -404,7 +404,7 @@ def _make_estimator(result: FitResult, q: QSpec) -> DCRL:
         warnings.warn(warning, stacklevel=_STACK)
     known: Knowledge | None = settings.pop("knowledge", None)
     names = settings.pop("latent_names", None)
-    levels = result.law.space.levels
+    levels = levels_setting(result.terms)
     settings |= {"n_latents": q.n_latents, "family": list(result.families), "verbose": 0}
     order, reason = _match_columns(result, q)
     if order:

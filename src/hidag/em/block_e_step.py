@@ -319,9 +319,11 @@ def sums_from_products(products: Array, terms: Terms, n_states: int) -> Array:
     for term, (latent, level) in enumerate(
         zip(terms.main_latents, terms.main_levels, strict=True), start=1
     ):
-        out[:, level * strides[latent]] += products[:, term]
-        # Terms are cumulative: mass at this level is part of the product of the level below.
-        out[:, (level - 1) * strides[latent]] -= products[:, term]
+        # Terms are cumulative: mass at this level is part of the product of the level below. The
+        # score of linear steps is 1 at the highest level.
+        top = terms.levels[latent] - 1 if latent in terms.linear else level
+        out[:, top * strides[latent]] += products[:, term]
+        out[:, (0 if latent in terms.linear else level - 1) * strides[latent]] -= products[:, term]
     return out
 
 

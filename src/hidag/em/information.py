@@ -16,7 +16,6 @@ from hidag.em.m_step import Basis, coefficient_scales
 from hidag.em.posterior import PosteriorBlocks
 from hidag.latent.laws import LatentLaw
 from hidag.measurement.parameters import MeasurementParameters
-from hidag.measurement.terms import Terms
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -234,9 +233,10 @@ def information_ratio(
 
     For a level of each of two latents, ``s = (1{z_a >= u} - p)(1{z_b >= v} - q)`` has the ratio
     ``Var(E[s | x]) / Var(s)``: harmonic means over levels, as noise is its inverse, then the mean.
+    Linear steps have their score in place of the indicators.
     """
     data = data.first_rows(CONFIG.information.n_rows_for_ratio)
-    main = Terms.main(law.space.levels)
+    main = parameters.terms.main_only
     states = law.space.states()
     steps = main.features(states)
     probabilities = np.asarray(law.probabilities)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -49,14 +49,16 @@ class ItemGroup:
 def _group_items(
     terms: Terms, shape: tuple[int, ...], items: Indices, parents: IntArray, starts: IntArray
 ) -> list[ItemGroup]:
-    """Return groups of items with latents (n, p) of levels ``shape`` and tables at ``starts``."""
+    """Return groups of items with latents (n, p) of levels ``shape`` and tables at ``starts``.
+
+    All have linear steps in the same places.
+    """
     states = sub_states(shape)
     cells = starts[:, None] + np.arange(len(states))
     if not shape:
         return [ItemGroup(items, np.zeros((len(items), 0), np.intp), np.zeros((1, 0)), cells)]
-    main = Terms.main(shape)
-    firsts = np.concatenate([[0], np.cumsum(np.array(terms.levels) - 1)])
-    columns = firsts[parents[:, main.main_latents]] + main.main_levels - 1
+    main = Terms.main(shape, [a for a, k in enumerate(parents[0]) if int(k) in terms.linear])
+    columns = np.array(terms.firsts)[parents[:, main.main_latents]] + main.main_levels - 1
     if not terms.interactions or len(shape) < 2:
         return [ItemGroup(items, columns, main.features(states), cells)]
     groups: dict[tuple[Interaction, ...], list[tuple[int, list[int]]]] = {}
@@ -73,7 +75,10 @@ def _group_items(
     for key, members in sorted(groups.items()):
         places = np.array([i for i, _ in members], dtype=np.intp)
         more = np.array([t for _, t in members], dtype=np.intp).reshape(len(places), len(key))
-        own, features = np.hstack([columns[places], more]), Terms(shape, key).features(states)
+        own, features = (
+            np.hstack([columns[places], more]),
+            replace(main, interactions=key).features(states),
+        )
         out.append(ItemGroup(items[places], own, features, cells[places], bool(key)))
     return out
 
@@ -165,13 +170,15 @@ class ItemLayout:
     @cached_property
     def groups(self) -> list[ItemGroup]:
         """Items grouped by design, with the cells of their first columns."""
-        shapes: dict[tuple[int, ...], list[int]] = {}
+        shapes: dict[tuple[tuple[int, bool], ...], list[int]] = {}
         for j, first in enumerate(self.columns.starts[:-1]):
             latents = self.item_parents[self.item_ptr[first] : self.item_ptr[first + 1]]
-            shapes.setdefault(tuple(self.levels[latents].tolist()), []).append(j)
+            key = tuple((int(self.levels[k]), int(k) in self.terms.linear) for k in latents)
+            shapes.setdefault(key, []).append(j)
         out = []
-        for shape in sorted(shapes):
-            items = np.array(shapes[shape], dtype=np.intp)
+        for key in sorted(shapes):
+            shape = tuple(m for m, _ in key)
+            items = np.array(shapes[key], dtype=np.intp)
             first = self.columns.starts[items]
             parents = self.item_parents[self.item_ptr[first][:, None] + np.arange(len(shape))]
             out.extend(_group_items(self.terms, shape, items, parents, self.table_ptr[first]))

@@ -39,7 +39,7 @@ from hidag.formatting import plural
 from hidag.latent.counts import ResampleRule, resample_size
 from hidag.measurement.parameters import Responses
 from hidag.measurement.penalties import Penalty, default_penalty
-from hidag.measurement.terms import Effects
+from hidag.measurement.terms import Effects, Terms
 from hidag.strategy.estimation import LAWS, StageOneSettings
 from hidag.structure.graph_search import SEARCHES, check_exact_size
 from hidag.structure.knowledge import Knowledge, check_knowledge
@@ -65,15 +65,29 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def checked_levels(value: Any, n_latents: int) -> tuple[int, ...]:
-    """Return the number of levels of each latent, or raise a `SettingError`."""
+#: Ending of a number of levels with linear steps.
+LINEAR = "-linear"
+
+
+def checked_levels(value: Any, n_latents: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return each latent's number of levels, and those with linear steps, or raise an error."""
     many = not isinstance(value, (str, bytes)) and hasattr(value, "__iter__")
     given = list(value) if many else [value] * n_latents
-    whole = all(_is_whole(m) and 2 <= m <= MAX_LEVELS for m in given)
+    linear = [isinstance(m, str) and m.endswith(LINEAR) for m in given]
+    texts = [m.removesuffix(LINEAR) if isinstance(m, str) else m for m in given]
+    counts: list[Any] = [int(m) if isinstance(m, str) and m.isdecimal() else m for m in texts]
+    whole = all(_is_whole(m) and 2 <= m <= MAX_LEVELS for m in counts)
     if not whole or len(given) != n_latents:
-        each = f"{n_latents} of them (one for each latent)"
-        raise invalid_setting("levels", f"a whole number from 2 to {MAX_LEVELS}, or {each}", value)
-    return tuple(int(m) for m in given)
+        each = f"{n_latents} of them (one for each latent), also with equal steps ('4{LINEAR}')"
+        expected = f"'auto', a whole number from 2 to {MAX_LEVELS}, or {each}"
+        raise invalid_setting("levels", expected, value)
+    steps = tuple(k for k, m in enumerate(counts) if linear[k] and m > 2)
+    return tuple(int(m) for m in counts), steps
+
+
+def levels_setting(terms: Terms) -> list[int | str]:
+    """Return the setting of the levels that some terms have."""
+    return [f"{m}{LINEAR}" if k in terms.linear else m for k, m in enumerate(terms.levels)]
 
 
 def root_seed(random_state: Any) -> int:
@@ -280,7 +294,8 @@ def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, An
     counted, weights = select_weighted_rows(table, sample_weight)
     n_rows = counted.n_samples if weights is None else float(weights.sum())
     n_latents = checked_count("n_latents", settings["n_latents"])
-    levels = checked_levels(settings["levels"], n_latents)
+    select_levels = isinstance(settings["levels"], str) and settings["levels"] == "auto"
+    levels, linear = checked_levels(2 if select_levels else settings["levels"], n_latents)
     effects = Effects.of(settings["effects"])
     _check_number(n_latents, table.n_items)
     _check_stages(settings, counted.n_samples)
@@ -318,6 +333,8 @@ def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, An
         Schedule(settings["max_iter"], settings["tol"], n_sweeps=settings["n_sweeps"]),
         q_entries=entries,
         effects=effects,
+        linear=linear,
+        select_levels=select_levels,
         method=settings["method"],
         law=graph.law,
         knowledge=known,

@@ -59,6 +59,7 @@ from hidag.strategy.observed_likelihood.edge_tests import (
     search_by_likelihood,
 )
 from hidag.strategy.observed_likelihood.likelihood_search import ObservedFit, use_likelihood_search
+from hidag.strategy.problem import LevelTest
 from hidag.structure.graph_search import (
     SearchResult,
     choose_sample_size,
@@ -207,7 +208,21 @@ def _result(
         seen_rows=MissingnessPatterns.of(task.counted.values, task.weights),
         edge_probabilities=found.edge_probabilities,
         uncertainty_note=found.uncertainty_note,
+        levels_reason=_levels_reason(record.level_tests, task.latent_names),
     )
+
+
+def _levels_reason(tests: tuple[LevelTest, ...], names: tuple[str, ...]) -> str:
+    """Return which levels were selected, and by how much; empty if they were given."""
+
+    def text(steps: tuple[int, bool]) -> str:
+        return f"{steps[0]} levels" + " in equal steps" * steps[1]
+
+    parts = [
+        f"{name}: {text(one.chosen)} (BIC {2 * one.margin:.1f} lower than with {text(one.other)})"
+        for name, one in zip(names, tests, strict=False)
+    ]
+    return "; ".join(parts)
 
 
 @dataclass(frozen=True)

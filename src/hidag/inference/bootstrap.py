@@ -30,7 +30,14 @@ from hidag.exceptions import (
 from hidag.fitting.settings import checked_count, plain_value, root_seed, thread_count
 from hidag.inference.bootstrap_result import BootstrapResult
 from hidag.inference.fitted_rows import require_weights
-from hidag.inference.refit import BootstrapTask, Failure, Refit, refit_settings, run_resample
+from hidag.inference.refit import (
+    BootstrapTask,
+    Failure,
+    Refit,
+    given_levels,
+    refit_settings,
+    run_resample,
+)
 from hidag.parallel import run_all
 from hidag.results import AnyFit, FitResult, as_result, read_archive, versions_used, write_archive
 
@@ -255,6 +262,7 @@ def _make_task(
     settings |= {
         # Choices made from the whole table are not made again from a resample.
         "n_latents": len(result.latent_names),
+        "levels": given_levels(settings["levels"], result),
         "family": list(result.families),
         "q_matrix": result.q_given,
         "latent_names": list(result.latent_names),

@@ -126,7 +126,7 @@ class BootstrapResult(
             reason = "no resample could be fitted; the first error was: {reason}"
             raise HidagError("no-refits", reason, reason=failures[0].reason)
         fit, given = task.fit, task.fit.q_given
-        terms = fit.terms.joined(one.terms(fit.terms.levels) for one in refits)
+        terms = fit.terms.joined(fit.terms.with_thresholds(one.asked) for one in refits)
         fitted, arrays = align_refit(fit, fit).on(terms), stack_refits(refits, terms)
         ever = (arrays["loadings"] != 0).any(axis=0) | (fitted.loadings != 0)
         widest = replace(fit.parameters, loadings=ever, terms=terms)
@@ -195,7 +195,7 @@ class BootstrapResult(
                 {"limit": MAX_JOINT_STATES, "law": Setting("law", "network")},
                 advice="bootstrap a fit with {law}",
             )
-        terms = self.fitted.terms(self.levels)
+        terms = fit.terms.with_thresholds(self.fitted.asked)
         law: LatentLaw
         for b in range(self.n_refits):
             if self.joint.shape[1]:

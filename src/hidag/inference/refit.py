@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hidag.estimator import DCRL
 from hidag.exceptions import DataError, HidagError, HidagWarning
-from hidag.fitting.settings import NOT_STORED
+from hidag.fitting.settings import NOT_STORED, levels_setting
 from hidag.initialization.start_points import spread_law
 from hidag.latent.laws import LatentLaw, NetworkLaw
 from hidag.latent.state_space import StateSpace
@@ -38,11 +38,18 @@ def refit_settings(result: FitResult) -> tuple[dict[str, Any], list[str]]:
     known = DCRL(1).get_params()
     settings = {name: value for name, value in result.settings.items() if name in known}
     settings.setdefault("n_latents", len(result.latent_names))
+    settings["levels"] = given_levels(settings.get("levels", 2), result)
     if isinstance(settings.get("knowledge"), Mapping):
         settings["knowledge"] = Knowledge.from_dict(settings["knowledge"])
     # Functions and objects are not stored.
     absent = [n for n, v in settings.items() if isinstance(v, Mapping) and NOT_STORED in v]
     return {name: value for name, value in settings.items() if name not in absent}, absent
+
+
+def given_levels(setting: Any, result: FitResult) -> Any:
+    """Return the levels of a refit: selected ones are those of the first fit."""
+    selected = isinstance(setting, str) and setting == "auto"
+    return levels_setting(result.terms) if selected else setting
 
 
 def is_storable(law: LatentLaw) -> bool:
@@ -107,13 +114,9 @@ class Refit:
         kinds: dict[str, Any] = {"moved": bool, "log_likelihood": float, "converged": bool}
         return cls(**{name: kinds.get(name, np.asarray)(one) for name, one in arrays.items()})
 
-    def terms(self, levels: tuple[int, ...]) -> Terms:
-        """Return the terms of the loadings for latents with these levels."""
-        return Terms.from_thresholds(levels, self.asked)
-
     def on(self, terms: Terms) -> Refit:
         """Return the refit with its loadings on other terms, which include its own."""
-        own = self.terms(terms.levels)
+        own = terms.with_thresholds(self.asked)
         if own == terms:
             return self
         return replace(self, loadings=own.rewritten(self.loadings, terms), asked=terms.thresholds)

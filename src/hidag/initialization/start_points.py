@@ -38,7 +38,7 @@ def main_effects_only(items: MeasurementParameters, law: Array) -> MeasurementPa
     """Return least-squares main effects of items with interactions, states weighted by law (S,)."""
     if not items.terms.interactions:
         return items
-    terms = Terms.main(items.terms.levels)
+    terms = items.terms.main_only
     states = StateSpace(terms.levels).states()
     features = np.hstack([np.ones((len(states), 1)), terms.features(states)])
     weight = np.sqrt(law)[:, None]

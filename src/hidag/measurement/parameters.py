@@ -358,7 +358,9 @@ class MeasurementParameters:
             for pairs, t in touched:
                 rest = tuple(pair for pair in pairs if pair[0] != k)
                 asked = next(u for a, u in pairs if a == k)
-                reached = (np.asarray(order) >= asked).astype(np.int64)
+                # Scores of linear steps can be reversed only: their one step becomes its opposite.
+                steps = np.array([1, 0]) if k in terms.linear else np.asarray(order) >= asked
+                reached = steps.astype(np.int64)
                 for v, step in enumerate(np.diff(reached), start=1):
                     if step:
                         there = tuple((a, v if a == k else u) for a, u in pairs)
@@ -380,7 +382,7 @@ class MeasurementParameters:
             for pairs, latents in zip(terms.interactions, sets, strict=True)
             if any(latents <= larger for larger in kept)
         ]
-        return self.with_terms(Terms(terms.levels, tuple(left)))
+        return self.with_terms(replace(terms, interactions=tuple(left)))
 
     def heights(self, latent: int) -> Array:
         """Return the average effect of each level of a latent versus its lowest, shape (J, M)."""
@@ -393,10 +395,10 @@ def lowest_of_main(coefficients: Array, terms: Terms) -> Array:
     if max(terms.levels) == 2:
         return np.asarray(out + np.minimum(coefficients[:, 1:], 0.0).sum(axis=1))
     begin = 1
-    for m in terms.levels:
-        heights = np.cumsum(coefficients[:, begin : begin + m - 1], axis=1)
+    for width in terms.widths:
+        heights = np.cumsum(coefficients[:, begin : begin + width], axis=1)
         out += np.minimum(heights.min(axis=1), 0.0)
-        begin += m - 1
+        begin += width
     return out
 
 

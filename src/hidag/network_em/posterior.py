@@ -127,8 +127,9 @@ def upper_level_probabilities(
 def level_probabilities(upper: Array, terms: Terms) -> list[Array]:
     """Return the probabilities of all levels, K arrays (N, M_k), from those above 0, (N, F)."""
     out = []
+    every = Terms.main(terms.levels)
     for k in range(terms.n_latents):
-        own = upper[:, terms.main_latents == k]
+        own = upper[:, every.main_latents == k]
         out.append(np.hstack([np.clip(1.0 - own.sum(axis=1, keepdims=True), 0.0, 1.0), own]))
     return out
 

@@ -235,9 +235,11 @@ def describe_latents(result: FitResult) -> str:
     if all_binary(result):
         return plural(len(levels), "binary latent variable")
     latents = plural(len(levels), "latent variable")
-    if len(set(levels)) == 1:
-        return f"{latents} with {levels[0]} levels{' each' if len(levels) > 1 else ''}"
-    parts = [f"{count} with {m} levels" for m, count in sorted(Counter(levels).items())]
+    even = [" in equal steps" * (k in result.terms.linear) for k in range(len(levels))]
+    steps = [f"{m} levels{text}" for m, text in zip(levels, even, strict=True)]
+    if len(set(steps)) == 1:
+        return f"{latents} with {steps[0]}{' each' if len(levels) > 1 else ''}"
+    parts = [f"{count} with {text}" for text, count in sorted(Counter(steps).items())]
     return f"{latents}, {', '.join(parts[:-1])} and {parts[-1]}"
 
 

@@ -135,6 +135,8 @@ class FitResult(
         Probability that the row's latent causes the column's directly; NaN if not computed.
     uncertainty_note : str
         Why there are no probabilities; empty if there are.
+    levels_reason : str
+        Which levels were selected, and by how much; empty if they were given.
     """
 
     item_names: tuple[str, ...]
@@ -177,6 +179,7 @@ class FitResult(
     reading: Mapping[str, Any] = field(default_factory=dict)
     edge_probabilities: Array = field(default_factory=lambda: np.zeros((0, 0)))
     uncertainty_note: str = ""
+    levels_reason: str = ""
 
     def __post_init__(self) -> None:
         n_latents = len(self.latent_names)

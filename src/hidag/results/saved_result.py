@@ -38,6 +38,7 @@ _FACTS = (
     "seed", "penalty_strength_used", "penalty_threshold_used", "weighted", "n_counted",
     "n_unanswered", "n_latents_reason", "overdispersed", "noiseless", "interacting",
     "knowledge_cost", "graph_by_likelihood", "answer_words", "reading", "uncertainty_note",
+    "levels_reason",
 )  # fmt: skip
 
 
@@ -49,6 +50,7 @@ def write_result(result: FitResult, path: Path) -> Path:
         **{name: getattr(result, name) for name in _PLAIN},
         "levels": result.law.space.levels,
         "interactions": result.terms.interactions,
+        "linear": result.terms.linear,
         "starts": [vars(record) for record in result.starts],
         "edge_tests": [vars(test) for test in result.edge_tests],
         "settings": dict(result.settings),
@@ -120,7 +122,7 @@ def load(path: str | Path) -> FitResult:
             arrays["intercept"],
             arrays["loadings"],
             arrays["dispersion"],
-            Terms(space.levels, interactions),
+            Terms(space.levels, interactions, tuple(header.get("linear", ()))),
             arrays["cutpoints"],
         ),
         law=law,

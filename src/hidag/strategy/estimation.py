@@ -36,6 +36,7 @@ from hidag.strategy.measurement import (
     parents_of_draws,
     sampled_measurement,
 )
+from hidag.strategy.moves.level_choice import search_levels
 from hidag.strategy.problem import SearchProblem, StageOne, StartProgress, choose_method
 from hidag.strategy.saem_network import SampledStageOne, SamplingTask, estimate_by_sampling
 from hidag.structure.knowledge import Knowledge, admits_complete_dag
@@ -62,6 +63,8 @@ class StageOneSettings:
     # About the latents by their numbers in Q; used only with ``q_entries``, because otherwise
     # labels of latents are arbitrary during the fit.
     knowledge: Knowledge | None = None
+    linear: tuple[int, ...] = ()  # Latents with linear steps, by their numbers.
+    select_levels: bool = False  # Whether levels and steps are selected by the data.
     adapt: bool = True  # Whether the penalty's strength is estimated from the data.
     n_starts: int | str = "auto"
     seed: int = 0
@@ -78,6 +81,26 @@ class StageOneSettings:
         """Whether there is a hierarchy of latents."""
         return self.knowledge is not None and bool(self.knowledge.hierarchy)
 
+    def _refuse_levels(self, space: StateSpace) -> None:
+        """Refuse selected levels or linear steps with what needs levels of a given meaning."""
+        levels = Setting("levels", "auto" if self.select_levels else "4-linear")
+        if self.effects.conjunctive:
+            raise SettingError(
+                "levels-conjunctive",
+                "conjunctive and disjunctive items need levels with a meaning, which {levels} does "
+                "not give them",
+                advice="give the number of levels of each latent, or use {effects}",
+                levels=levels,
+                effects=Setting("effects", "main"),
+            )
+        if self.has_hierarchy and self.select_levels:
+            raise SettingError(
+                "levels-hierarchy",
+                "a hierarchy refers to levels, which {levels} selects",
+                advice="give the number of levels of each latent",
+                levels=levels,
+            )
+
     def resolved(self, n_samples: int, n_items: int) -> StageOneSettings:
         """Return the settings with "auto" replaced for a table, or raise what cannot be fitted."""
         if self.law not in LAWS:
@@ -88,6 +111,8 @@ class StageOneSettings:
                 value=self.law,
             )
         space = StateSpace(self.levels)
+        if self.select_levels or self.linear:
+            self._refuse_levels(space)
         if self.has_hierarchy:
             _refuse_hierarchy(self.q_entries is None, space)
         law, known = self.law, None if self.q_entries is None else self.knowledge
@@ -119,6 +144,16 @@ class StageOneSettings:
                 method = "em"
         if self.has_hierarchy and method == "saem":
             _refuse_sampled_hierarchy(space)
+        if (self.select_levels or self.linear) and method == "saem":
+            raise SettingError(
+                "levels-sampled",
+                "{levels} needs an enumeration of the joint states, but with {states} joint states "
+                "or {method} latents are sampled",
+                advice="give numbers of levels without equal steps",
+                levels=Setting("levels", "auto" if self.select_levels else "4-linear"),
+                states=space.n_states_text(),
+                method=Setting("method", "saem"),
+            )
         return replace(self, law=law, knowledge=known, method=method, effects=effects)
 
 
@@ -171,7 +206,7 @@ def estimate_measurement(
     return exact_measurement(
         stage_one,
         data,
-        space,
+        StateSpace(stage_one.best.parameters.terms.levels),
         columns,
         reorder=estimated,
         relevel=not chosen.effects.conjunctive and not chosen.has_hierarchy,
@@ -180,14 +215,11 @@ def estimate_measurement(
     )
 
 
-def _estimate_exact(
-    data: WorkingData, settings: StageOneSettings, start: StartPoint | None
-) -> tuple[StageOne, NDArray[np.bool_] | None]:
-    """Return the estimate with enumerated states, and the states that a hierarchy allows (S,)."""
-    space, knowledge = StateSpace(settings.levels), settings.knowledge
-    terms = Terms.main(space.levels)
+def _problem(data: WorkingData, settings: StageOneSettings, terms: Terms) -> SearchProblem:
+    """Return the problem whose latents have these main terms."""
+    space = StateSpace(terms.levels)
     assert settings.q_entries is not None
-    problem = SearchProblem(
+    return SearchProblem(
         data,
         space,
         Basis.over(space, terms),
@@ -197,7 +229,7 @@ def _estimate_exact(
         settings.n_threads,
         terms=terms,
         q_entries=settings.q_entries,
-        learn_parents=parents_by_search(space, knowledge),
+        learn_parents=parents_by_search(space, settings.knowledge),
         effects=MAIN_EFFECTS if settings.effects.selected else settings.effects,
         adapt=settings.adapt,
         seed=settings.seed,
@@ -205,10 +237,42 @@ def _estimate_exact(
         law=settings.law,
         progress=settings.progress,
     )
+
+
+def _select_levels(
+    data: WorkingData, settings: StageOneSettings
+) -> tuple[StageOneSettings, StageOne]:
+    """Return settings with the levels that the data support, and the estimate of main effects."""
+    assert settings.q_entries is not None
+    simple = replace(settings, effects=MAIN_EFFECTS)
+    given = bool((settings.q_entries >= 0).all())
+    problem, found = search_levels(
+        lambda terms: _problem(data, simple, terms),
+        len(settings.levels),
+        estimate_confirmatory if given else estimate_exploratory,
+    )
+    terms = problem.terms
+    return replace(settings, levels=terms.levels, linear=terms.linear, select_levels=False), found
+
+
+def _estimate_exact(
+    data: WorkingData, settings: StageOneSettings, start: StartPoint | None
+) -> tuple[StageOne, NDArray[np.bool_] | None]:
+    """Return the estimate with enumerated states, and the states that a hierarchy allows (S,)."""
+    knowledge, chosen = settings.knowledge, None
+    if settings.select_levels and start is not None:
+        terms = start.parameters.terms
+        settings = replace(settings, levels=terms.levels, linear=terms.linear)
+    elif settings.select_levels:
+        settings, chosen = _select_levels(data, settings)
+    problem = _problem(data, settings, Terms.main(settings.levels, settings.linear))
+    space = problem.space
     if settings.method == "saem":
         found = _estimate_by_saturated_saem(problem, start)
     elif problem.q_given:
-        found = estimate_confirmatory(problem, start)
+        found = (chosen if problem.effects.main_only else None) or estimate_confirmatory(
+            problem, start
+        )
     else:
         first = start
         if start is not None:
@@ -216,13 +280,14 @@ def _estimate_exact(
             first = replace(start, parameters=items)
         elif (
             space.n_states >= CONFIG.saturated_saem.states_for_sampled_start
+            and not settings.linear
             and settings.law != "saturated"
             and settings.n_starts == "auto"
         ):
             sampled = _estimate_by_sampling(data, settings, None, to_maximum=False)
             law = np.asarray(sampled.law.probabilities)
             first = StartPoint(sampled.parameters, law, "sampled")
-        found = estimate_exploratory(problem, first)
+        found = chosen or estimate_exploratory(problem, first)
         if not (settings.effects.main_only or settings.effects.selected):
             found = add_interactions(problem, found, start)
     if settings.effects.selected:
@@ -234,6 +299,8 @@ def _estimate_exact(
         found = estimate_under_hierarchy(obeying, found, possible)
     if settings.effects.main_only and settings.method == "em":
         found = replace(found, interacting=interacting_items(problem, found.estimate))
+    if chosen is not None:
+        found = replace(found, level_tests=chosen.level_tests)
     return found, possible
 
 

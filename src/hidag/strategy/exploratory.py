@@ -108,7 +108,8 @@ def _first_candidates(
         else problem.n_starts
     )
     generators = generators_of(problem.seed, wanted)
-    assigned = start is None and problem.levels_unassigned
+    linear = bool(problem.terms.linear)
+    assigned = start is None and problem.levels_unassigned and not linear
     warm_up = start is None and not assigned
     second: list[StartPoint] = []
     others: Iterator[StartPoint] = iter(())
@@ -118,6 +119,7 @@ def _first_candidates(
         space, basis = problem.space, problem.basis
         if assigned:
             space = StateSpace((min(space.levels),) * space.n_latents)
+        if assigned or linear:
             basis = Basis.over(space, Terms.main(space.levels))
         others = start_points(problem.data, space, basis, problem.q_entries, generators)
         points = list(islice(others, min(2, wanted)))
@@ -135,6 +137,9 @@ def _first_candidates(
             points.extend(others)
         if assigned:
             points = assign_levels(problem, some, points)
+        points = [
+            replace(one, parameters=one.parameters.with_terms(problem.terms)) for one in points
+        ]
 
     def first_candidate(index: int) -> Candidate:
         point = points[index]

@@ -216,13 +216,15 @@ def interaction_scores(
     """
     parameters, space = estimate.parameters, problem.space
     q = np.asarray(parameters.support)
-    pairs = Terms(space.levels, interactions_within(q, space.levels, 2))
+    main = problem.terms.main_only
+    products = interactions_within(q, main.levels, 2, main.linear)
+    pairs = replace(main, interactions=products)
     terms = parameters.terms.joined([pairs])
     basis = Basis.over(space, terms)
     items = parameters.with_terms(terms)
-    products = np.arange(terms.n_terms) >= terms.n_main
+    is_product = np.arange(terms.n_terms) >= terms.n_main
     order_two = terms.involved.sum(axis=1) == 2
-    tested = terms.support(q.astype(np.int8)) & (products & order_two) & (items.loadings == 0)
+    tested = terms.support(q.astype(np.int8)) & (is_product & order_two) & (items.loadings == 0)
     z = score_tests(
         items, estimate.probabilities, problem.data, basis, tested, n_threads=problem.n_threads
     )
@@ -282,10 +284,8 @@ def _add_significant(problem: SearchProblem, found: StageOne) -> StageOne:
             break
         own = now.parameters.with_terms(every).loadings != 0
         used = (chosen | own).any(axis=0)[every.n_main :]
-        terms = Terms(
-            every.levels,
-            tuple(p for p, use in zip(every.interactions, used, strict=True) if use),
-        )
+        chosen_products = (p for p, use in zip(every.interactions, used, strict=True) if use)
+        terms = replace(every, interactions=tuple(chosen_products))
         allowed = np.full((len(z), 1 + terms.n_terms), ZERO, dtype=np.uint8)
         allowed[:, : 1 + terms.n_main] = fixed.allowed[:, : 1 + terms.n_main]
         kept = np.concatenate([np.full(every.n_main, False), used])

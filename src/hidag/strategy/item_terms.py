@@ -17,7 +17,7 @@ from hidag.strategy.problem import SearchProblem
 def fixed_terms(problem: SearchProblem) -> SearchProblem:
     """Return the problem with all terms that a given Q and the effects imply, not penalised."""
     q = (problem.q_entries == 1).astype(np.int8)
-    terms = problem.effects.terms(q, problem.space.levels)
+    terms = problem.effects.terms(q, problem.space.levels, problem.terms.linear)
     allowed = np.full((len(q), 1 + terms.n_terms), ZERO, dtype=np.uint8)
     allowed[:, 0] = FREE
     allowed[:, 1:][problem.effects.support(terms, q)] = FREE
@@ -33,7 +33,7 @@ def open_terms(problem: SearchProblem, parameters: MeasurementParameters) -> Sea
     one of T possible terms has to gain more than one of K loadings.
     """
     q = np.asarray(parameters.support, dtype=np.int8)
-    terms = problem.effects.terms(q, problem.space.levels)
+    terms = problem.effects.terms(q, problem.space.levels, problem.terms.linear)
     wanted = problem.effects.support(terms, q)
     conjunctive = problem.effects.conjunctive
     allowed = np.full((len(q), 1 + terms.n_terms), ZERO, dtype=np.uint8)

@@ -35,7 +35,7 @@ from hidag.strategy.observed_likelihood.likelihood_search import (
     SingleChanges,
     use_likelihood_search,
 )
-from hidag.strategy.problem import LearnParents, StageOne, StartRecord
+from hidag.strategy.problem import LearnParents, LevelTest, StageOne, StartRecord
 from hidag.strategy.saem_network import (
     ParentsOfDraws,
     SampledStageOne,
@@ -68,6 +68,7 @@ class StageOneRecord:
     hierarchy_loss: float = math.nan
     # Items whose latents interact, by score tests, although the model has main effects only.
     interacting: tuple[int, ...] = ()
+    level_tests: tuple[LevelTest, ...] = ()  # With selected levels, latent by latent.
 
 
 class Measurement(Protocol):
@@ -141,7 +142,8 @@ class ExactMeasurement:
     # The law for the graph search: ``law`` itself if saturated, otherwise ``law`` after a few
     # unconstrained updates.
     shown: SaturatedLaw
-    interacting: tuple[int, ...] = ()  # As in the record.
+    interacting: tuple[int, ...] = ()  # As in the record, in the user's order.
+    level_tests: tuple[LevelTest, ...] = ()
 
     @property
     def estimate(self) -> Estimate:
@@ -163,6 +165,7 @@ class ExactMeasurement:
             penalty=self.stage_one.penalty,
             hierarchy_loss=self.stage_one.hierarchy_loss,
             interacting=self.interacting,
+            level_tests=self.level_tests,
         )
 
     @property
@@ -284,6 +287,7 @@ def exact_measurement(
         final,
         shown_law,
         tuple(sorted(columns[list(stage_one.interacting)].tolist())),
+        tuple(stage_one.level_tests[k] for k in order if stage_one.level_tests),
     )
 
 

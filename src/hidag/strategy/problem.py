@@ -111,6 +111,15 @@ class NetworkEstimate:
 
 
 @dataclass(frozen=True)
+class LevelTest:
+    """The selected levels of a latent, the best others, and their difference in criterion."""
+
+    chosen: tuple[int, bool]  # Number of levels, and whether their steps are linear.
+    other: tuple[int, bool]
+    margin: float  # Units of log-likelihood, each parameter counted as half log N.
+
+
+@dataclass(frozen=True)
 class StageOne:
     """The best estimate of Stage I and the records of all starts."""
 
@@ -125,6 +134,7 @@ class StageOne:
     hierarchy_loss: float = math.nan
     # Items whose latents interact, by score tests, although the model has main effects only.
     interacting: tuple[int, ...] = ()
+    level_tests: tuple[LevelTest, ...] = ()  # With selected levels, latent by latent.
 
     @property
     def estimate(self) -> Estimate:

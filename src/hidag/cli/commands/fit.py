@@ -50,7 +50,7 @@ def fit(
     levels: str = option(
         "2",
         "Number of ordered levels of the latents, 2 if they are binary: one number for all, or one "
-        "per latent (2,3,2).",
+        "per latent (2,3,2), with -linear for equal steps (4-linear); auto selects 2 to 5 levels.",
     ),
     effects: str = item_option(
         "main",
@@ -169,7 +169,7 @@ def fit(
     from hidag.reporting import assemble_report
     from hidag.reporting.fit_description import list_concerns
 
-    n_latents, level_numbers = opt.parse_latents(latents), opt.parse_levels(levels)
+    n_latents, level_numbers = opt.parse_latents(latents), opt.parse_fit_levels(levels)
     reading = ReadOptions(id_column, weights, missing or (), drop or (), words or ())
     source = read_source(table, types, q, family=family, use_folder_q=not no_q, reading=reading)
     if out is not None:

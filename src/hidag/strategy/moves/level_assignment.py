@@ -29,16 +29,16 @@ Levels = tuple[int, ...]
 
 
 def change_levels(
-    items: MeasurementParameters, law: Array, levels: Levels
+    items: MeasurementParameters, law: Array, levels: Levels, linear: tuple[int, ...] = ()
 ) -> tuple[MeasurementParameters, Array]:
-    """Return main-effects items and a law (S,) whose latents have other numbers of levels.
+    """Return main-effects items and a law (S,) with other numbers of levels, or ``linear`` steps.
 
     New levels are equally spaced, with the mean and the variance of the old ones under the law.
     """
     orders = order_all_levels(items)
     cube = law.reshape(items.terms.levels)[np.ix_(*orders)] / law.sum()
     items = items.relevelled(orders)
-    terms = Terms.main(levels)
+    terms = Terms.main(levels, linear)
     intercept, loadings = items.intercept.copy(), np.zeros((items.n_items, terms.n_terms))
     middle = intercept.copy()
     for k, (old, new) in enumerate(zip(items.terms.levels, levels, strict=True)):
@@ -47,8 +47,9 @@ def change_levels(
         centre = heights @ mass
         middle += centre
         columns = terms.main_latents == k
-        if new == old:
-            loadings[:, columns] = np.diff(heights, axis=1)
+        even = k in terms.linear
+        if new == old and (k in items.terms.linear or not even):
+            loadings[:, columns] = heights[:, [-1]] if even else np.diff(heights, axis=1)
             continue
         # Positions of the old levels on the direction along which items vary most.
         apart = (heights - centre[:, None]) / items.deviations[:, None]
@@ -58,7 +59,7 @@ def change_levels(
         grid = np.arange(new) - 0.5 * (new - 1)
         grid /= np.sqrt((grid**2).mean())
         slopes = (heights - centre[:, None]) @ (mass * place)
-        loadings[:, columns] = (slopes * (grid[1] - grid[0]))[:, None]
+        loadings[:, columns] = (slopes * (grid[-1 if even else 1] - grid[0]))[:, None]
         intercept += centre + slopes * grid[0]
         near = np.exp(-0.5 * (grid[:, None] - place) ** 2)
         cube = np.moveaxis(np.tensordot(near / near.sum(axis=0), shares, axes=1), 0, k)

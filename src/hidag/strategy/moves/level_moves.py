@@ -40,6 +40,8 @@ def move_levels(
     ordered = items.relevelled(orders)
     cube = law.reshape(terms.levels)[np.ix_(*orders)]
     for k, n_levels in enumerate(terms.levels):
+        if k in terms.linear:
+            continue
         columns = np.flatnonzero(terms.main_latents == k)
         steps = ordered.loadings[:, columns]
         values = np.hstack([np.zeros((items.n_items, 1)), np.cumsum(steps, axis=1)])

@@ -202,7 +202,7 @@ def _with_tables(
     effects: Effects,
 ) -> MeasurementParameters:
     """Return the parameters with tables of predictors expressed as terms."""
-    terms = effects.terms(q, space.levels)
+    terms = effects.terms(q, space.levels, parameters.terms.linear)
     wide = parameters.with_terms(terms)
     intercept, loadings = wide.intercept.copy(), wide.loadings.copy()
     dispersion = wide.dispersion.copy()
