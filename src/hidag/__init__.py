@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hidag.causal import average_effects as average_effects
     from hidag.causal import what_if as what_if
+    from hidag.data.readers import read_file as read_file
     from hidag.data.rows import survey_weights as survey_weights
     from hidag.diagnostics import classify as classify
     from hidag.diagnostics import fit_statistics as fit_statistics
@@ -42,6 +43,7 @@ logging.getLogger("hidag").addHandler(logging.NullHandler())
 #: costs next to nothing.
 _NAMES = {
     "causal": ("average_effects", "what_if"),
+    "data.readers": ("read_file",),
     "data.rows": ("survey_weights",),
     "diagnostics": ("classify", "fit_statistics", "person_fit", "validate_q"),
     "estimator": ("DCRL", "select"),

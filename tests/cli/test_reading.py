@@ -265,7 +265,7 @@ def test_the_index_of_a_parquet_file_can_be_the_id_column(hidag, tmp_path, answe
     pd.DataFrame(answers[:120], columns=ITEMS, index=people).to_parquet(table)
     ran = hidag("fit", table, *QUICK)
     assert ran.exit_code == 0, ran.stderr
-    assert ran.stdout.startswith("who is the index of a pandas frame and not an item\n")
+    assert ran.stdout.startswith("who names the rows and is not an item\n")
     ran = hidag("fit", table, *QUICK, "--id", "who", "--out", tmp_path / "fit")
     assert ran.exit_code == 0, ran.stderr
     assert "no item" not in ran.stdout

@@ -101,10 +101,11 @@ def test_parquet(tmp_path: Path) -> None:
             "{} is not a text file in UTF-8; save it as CSV with the encoding UTF-8",
         ),
         (
-            "t.xlsx",
+            "t.docx",
             "x",
-            "{} must end in one of .csv, .tsv, .csv.gz, .tsv.gz, .parquet; convert it to CSV or "
-            "Parquet",
+            "{} must end in one of .csv, .tsv, .csv.gz, .tsv.gz, .csv.zip, .tsv.zip, .parquet, "
+            ".xlsx, .xls, .ods, .sav, .zsav, .dta, .sas7bdat, .rds, .rda, .rdata, .feather; "
+            "convert it to CSV or Parquet",
         ),
         (
             "t.parquet",
@@ -119,10 +120,9 @@ def test_parquet(tmp_path: Path) -> None:
         ),
         (
             "t.csv",
-            '"","a","b"\n"1",0,1\n',
-            "each column of {} needs a name, but column 1 has none (1 of 3 columns); if it holds "
-            "row numbers, write the file without them (row.names=FALSE in R, index=False in "
-            "pandas)",
+            'a,"","b"\n1,0,1\n',
+            "each column of {} needs a name, but column 2 has none (1 of 3 columns); name it in "
+            "the first line, or remove it",
         ),
         (
             "t.csv",

@@ -99,10 +99,9 @@ def test_a_folder_of_parquet_files_and_a_single_file(tmp_path: Path) -> None:
             "has type None",
         ),
         (
-            {"responses.csv": "a\n1\n", "q.csv": "G,N\n1,0\n"},
+            {"responses.csv": "a\n1\n", "q.csv": "item\na\n"},
             FileError,
-            "the first column of {0}/q.csv must be called item and hold the names of the items, "
-            "but it is called 'G'",
+            "{0}/q.csv must have a column per latent beside the column item, but it has none",
         ),
         (
             {"responses.csv": "a\n1\n", "q.csv": "item,G\na,often\n"},

@@ -33,7 +33,7 @@ def test_the_index_of_a_frame_is_not_an_item(
     assert index_columns(read_parquet(file)) == names
     assert read_file(file).column_names == ["a", "b"]
     assert read_folder(file).notes == tuple(
-        f"{name} is the index of a pandas frame and not an item" for name in names
+        f"{name} names the rows and is not an item" for name in names
     )
 
 

@@ -10,12 +10,13 @@ import codecs
 import csv
 import gzip
 import io
+import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from hidag.data.cells import (
     MISSING_WORDS,
@@ -27,6 +28,7 @@ from hidag.data.cells import (
     is_missing,
     read_number,
 )
+from hidag.data.other_formats import ROW_NAMES
 from hidag.exceptions import Advice, DataError, FileError, Setting
 from hidag.formatting import first_names
 
@@ -49,7 +51,7 @@ def detect_encoding(path: Path) -> str:
 @lru_cache(maxsize=16)
 def _detect_encoding(path: Path, modified: int, size: int) -> str:
     """Return the encoding; time and size make sure that the file is still the same."""
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as binary:
+    with open_bytes(path) as binary:
         has_utf_16_mark = binary.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     for encoding in (_UTF_16,) if has_utf_16_mark else (UTF_8, WINDOWS):
         try:
@@ -66,9 +68,24 @@ def _detect_encoding(path: Path, modified: int, size: int) -> str:
 def _open_text(path: Path, encoding: str | None = None) -> io.TextIOBase:
     """Return the file opened for reading, with its own encoding by default."""
     encoding = encoding or detect_encoding(path)
-    if path.suffix == ".gz":
-        return io.TextIOWrapper(gzip.open(path), encoding=encoding, newline="")
-    return path.open(encoding=encoding, newline="")
+    return io.TextIOWrapper(open_bytes(path), encoding=encoding, newline="")
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Return a file opened for reading, uncompressed; of an archive its only file."""
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path)  # type: ignore[return-value]
+    if path.suffix.lower() != ".zip":
+        return path.open("rb")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if not name.endswith("/")]
+            if len(names) == 1:
+                return io.BytesIO(archive.read(names[0]))
+    except zipfile.BadZipFile as error:
+        raise OSError(str(error)) from error
+    text = "{file} must hold one file, but it holds {files}"
+    raise FileError("several-files", text, file=path, files=first_names(names) or "none")
 
 
 def make_unique(names: Sequence[str]) -> list[str]:
@@ -114,7 +131,7 @@ def read_text_columns(path: Path) -> Any:
     encoding = detect_encoding(path)
     try:
         return arrow_csv.read_csv(
-            str(path),
+            open_bytes(path) if path.suffix.lower() == ".zip" else str(path),
             read_options=arrow_csv.ReadOptions(
                 column_names=header,
                 skip_rows_after_names=1,
@@ -164,14 +181,15 @@ def read_header(path: Path) -> tuple[list[str], str]:
         text += "({numbers})"
         params = {"file": path, "numbers": first_names(header, 3)}
         raise FileError("no-header", text, params, advice="add a line of names")
+    if not header[0] and len(header) > 1:
+        header[0] = ROW_NAMES
     if "" in header:
         raise FileError(
             "unnamed-column",
             "each column of {file} needs a name, but column {column} has none ({n} of {n_columns} "
             "columns)",
             {"file": path, "column": header.index("") + 1, "n": header.count("")},
-            advice="if it holds row numbers, write the file without them (row.names=FALSE in R, "
-            "index=False in pandas)",
+            advice="name it in the first line, or remove it",
             n_columns=len(header),
         )
     return header, delimiter

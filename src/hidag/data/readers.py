@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hidag.data import csv_text
+from hidag.data import csv_text, other_formats
 from hidag.data.cells import (
     LEADING_ZEROS,
     CategoryLabels,
@@ -19,13 +19,14 @@ from hidag.data.cells import (
     encode_labels,
     import_arrow,
     is_boolean_column,
+    read_number,
     remove_missing_codes,
 )
 from hidag.exceptions import Advice, DataError, FileError, suggest_name
 from hidag.formatting import first_names
 
-TEXT_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-BINARY_SUFFIXES = (".parquet",)
+TEXT_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".csv.zip", ".tsv.zip")
+BINARY_SUFFIXES = (".parquet", *other_formats.READERS)
 SUFFIXES = (*TEXT_SUFFIXES, *BINARY_SUFFIXES)
 _ITEM, _TYPE = "item", "type"
 
@@ -97,7 +98,13 @@ def _table_file(path: Source) -> Path:
     return file
 
 
-# Parquet files.
+# Binary files.
+
+
+def read_binary(file: Path) -> Any:
+    """Return a file that is not text as a pyarrow Table, whose columns may hold words."""
+    suffix = suffix_of(file)
+    return read_parquet(file) if suffix == ".parquet" else other_formats.read_other(file, suffix)
 
 
 def read_parquet(file: Path) -> Any:
@@ -114,8 +121,9 @@ def read_parquet(file: Path) -> Any:
 
 
 def index_columns(table: Any) -> list[str]:
-    """Return the columns of a pyarrow Table that are the index of a pandas frame."""
+    """Return the columns of a pyarrow Table that hold the index of a pandas frame or row names."""
     index = [one.get("name") if isinstance(one, dict) else one for one in _indexes(table.schema)]
+    index.append(other_formats.ROW_NAMES)
     return [name for name in table.column_names if name in index]
 
 
@@ -156,7 +164,8 @@ def read_file(
 ) -> Any:
     """Return the table of numbers in a file as a pyarrow Table, ready for `read_table`.
 
-    The file ends in .csv, .tsv (both perhaps followed by .gz) or .parquet. A text file, in UTF-8,
+    The file ends in .csv or .tsv (perhaps followed by .gz or .zip), .parquet, .feather, .xlsx,
+    .ods, .sav, .dta, .sas7bdat, .rds or .rda; labels of values become words. A text file, in UTF-8,
     UTF-16 or Windows-1252, has the names of the items in its first line; its cells are separated by
     commas, semicolons or tabs. Empty cells, NA, NaN, nan, null, None and a lone point are missing.
     Decimals are marked by points, or by commas where these can mean nothing else and do not
@@ -164,9 +173,21 @@ def read_file(
     (`cells.BOOLEAN_WORDS`); numbers with leading zeros stay text, so that `read_table` can
     recognise identifiers. The index that pandas stores in a Parquet file is left out.
 
-    Columns in ``leave_out``, such as row identifiers, are not items and need not be numbers; the
-    second of two columns named 'score' is 'score#2'. ``missing`` has the codes for missing answers
-    by column, as text ("99", "refused"), ``labels`` the CategoryLabels of columns of text.
+    The second of two columns named 'score' is 'score#2'.
+
+    Parameters
+    ----------
+    path : str or Path
+    leave_out : sequence of str
+        Columns that are not items and need not be numbers, such as row identifiers.
+    missing : mapping from column to sequence of str, optional
+        Codes for missing answers, as text ("99", "refused").
+    labels : mapping from column to CategoryLabels, optional
+        Labels of columns of text; `DCRL` has ``words`` instead.
+
+    Returns
+    -------
+    pyarrow.Table
     """
     return _read_with_notes(Path(path), leave_out, missing, labels)[0]
 
@@ -181,7 +202,7 @@ def _read_with_notes(
     index = [name for name in index_columns(table) if name not in leave_out]
     columns = [name for name in table.column_names if name not in (*leave_out, *index)]
     table, about_commas = _convert_commas(file, table, columns)
-    notes = [f"{name} is the index of a pandas frame and not an item" for name in index]
+    notes = [f"{name} names the rows and is not an item" for name in index]
     notes += [about_commas] if about_commas else []
     if not _is_binary(file) and csv_text.detect_encoding(file) == csv_text.WINDOWS:
         notes.append(f"{file.name} is not UTF-8 and is read as Windows-1252 text")
@@ -221,6 +242,8 @@ def _names_in_file(file: Path) -> list[str]:
     """Return the column names in a file, which may occur twice."""
     if not _is_binary(file):
         return csv_text.read_header(file)[0]
+    if suffix_of(file) in other_formats.READERS:
+        return list(read_binary(file).column_names)
     opened = _open_parquet(file, import_arrow("pyarrow.parquet").ParquetFile)
     schema = opened.schema_arrow
     return [*schema.names, *_range_indexes(schema, opened.metadata.num_rows)]
@@ -236,7 +259,7 @@ def _check_columns(file: Path, names: Sequence[str], known: Sequence[str]) -> No
 def _read_cells(file: Path, leave_out: Sequence[str] | None = None) -> Any:
     """Return a table whose columns may be text, after checking that their names are unique."""
     csv_text.check_unique(file, _names_in_file(file), leave_out)
-    return read_parquet(file) if _is_binary(file) else csv_text.read_text_columns(file)
+    return read_binary(file) if _is_binary(file) else csv_text.read_text_columns(file)
 
 
 def _convert_commas(file: Path, table: Any, columns: Sequence[str]) -> tuple[Any, str]:
@@ -371,12 +394,20 @@ def read_types(file: Path, items: Sequence[str], leave_out: Sequence[str] = ()) 
 def read_q(file: Path, leave_out: Sequence[str] = ()) -> Any:
     """Return the Q-matrix as a table: item names as text, then numbers; some items left out."""
     table = _read_cells(file)
-    table = table.drop_columns(index_columns(table))
+    index, first = index_columns(table), table.column_names[0]
+    if first == other_formats.ROW_NAMES and not _all_numbers(table.column(0)):
+        index = index[1:]  # R writes the names of the items there.
+    table = table.drop_columns(index)
     first, *latents = table.column_names
-    if first.strip().lower() != _ITEM:
-        problem = "the first column of {file} must be called item and hold the names of the items, "
-        problem += "but it is called {name!r}"
-        raise FileError("no-items-in-q", problem, {"file": file, "name": first})
+    if first.strip().lower() != _ITEM and _all_numbers(table.column(0)):
+        # Rows in the order of the items.
+        if leave_out:
+            problem = "the first column of {file} must be called item and hold the names of the "
+            problem += "items if columns of the table are left out, but it is called {name!r}"
+            raise FileError("no-items-in-q", problem, {"file": file, "name": first})
+        return table if _is_binary(file) else _convert_columns(file, table, table.column_names)
+    table = table.rename_columns([_ITEM, *latents])
+    first = _ITEM
     if not latents:
         problem = "{file} must have a column per latent beside the column {name}, but it has none"
         raise FileError("no-latents-in-q", problem, {"file": file, "name": first})
@@ -392,6 +423,12 @@ def read_q(file: Path, leave_out: Sequence[str] = ()) -> Any:
             raise DataError.of(replace(error.message, advice=Advice("", text))) from error
         table = numbers.add_column(0, first, import_arrow("pyarrow").array(names))
     return table.take([row for row, name in enumerate(names) if name not in leave_out])
+
+
+def _all_numbers(column: Any) -> bool:
+    """Return whether a column has numbers and empty cells only."""
+    cells = (None if cell is None else str(cell) for cell in column.to_pylist())
+    return all(cell is None or read_number(cell) is not None for cell in cells)
 
 
 def _item_names(column: Any) -> list[Any]:

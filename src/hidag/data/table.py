@@ -319,11 +319,16 @@ def _values_of_series(
         return series.cast(nw.Float64).to_numpy(), None, False
     if isinstance(dtype, nw.Categorical | nw.Enum):
         # pyarrow's dictionaries lose their nulls without the conversion to text.
-        series = series.cast(nw.String)
+        original, series = series, series.cast(nw.String)
         if known is None:
             used = [cell for cell in series.unique().to_list() if isinstance(cell, str)]
-            ordered = isinstance(dtype, nw.Enum)
-            words = dtype.categories if isinstance(dtype, nw.Enum) else sorted(used)
+            words, ordered = sorted(used), isinstance(dtype, nw.Enum)
+            if isinstance(dtype, nw.Enum):
+                words = list(dtype.categories)
+            elif hasattr(native := original.to_native(), "combine_chunks"):  # pyarrow
+                dictionary = native.unify_dictionaries().chunk(0).dictionary.to_pylist()
+                ordered = native.type.ordered
+                words = [word for word in dictionary if ordered or word in used]
             known = labels_of_categories(name, words, ordered=ordered)
     cells = series.to_list()
     if known is not None and any(isinstance(c, str) and read_number(c) is None for c in cells):
