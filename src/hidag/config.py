@@ -747,24 +747,20 @@ class EdgeTestsConfig:
 
 @dataclass(frozen=True)
 class EdgeProbabilitiesConfig:
-    """Posterior probabilities of edges (benchmarks/calibration.py).
+    """Posterior probabilities of edges (benchmarks/calibration.py)."""
 
-    The first two constants were chosen by calibration on tables of the benchmark.
-    """
-
-    # Evidence counts with the share n / (n + this times c) of n = r N rows, where c is the number
-    # of coefficients of the items of two latents: these and Q were estimated from the same rows.
-    rows_per_coefficient: float = 9.0
-    # A parameter of the law costs half log(1 + this times n), n discounted twice in this way. One
-    # of a conditional table sees a part of the rows, and few rows hardly change a prior: half log
-    # (r N) makes edges too improbable there, and a constant too probable in large tables.
-    complexity_rows: float = 0.5
+    # A law's prior has as many rows as a table of so many latents has cells. With fewer, arrows are
+    # stated too often, with more, adjacencies.
+    prior_latents: float = 3.0
+    # Standard deviation of the prior of the log weight of an edge, which is estimated. Twice as
+    # much makes edges of weak items too improbable.
+    density_sd: float = 1.0
     # Largest number of classes of graphs whose likelihood is computed, and number in each round.
     quick_graphs: int = 96
     full_graphs: int = 768
     graphs_per_round: int = 24
-    # No further round if the last one changed no probability by as much, or if the graphs that are
-    # not computed have together a smaller probability; less with more graphs, in proportion.
+    # No further round if the last one changed no probability by as much; less with more graphs, in
+    # proportion.
     least_change: float = 0.02
     # Markov chain that proposes graphs: steps, of which every fifth is noted, and the power of
     # weights is 1 / heat, so that it also visits less probable graphs.

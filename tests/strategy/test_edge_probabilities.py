@@ -1,17 +1,28 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
+from scipy.special import gammaln
 
 from hidag import DCRL, Knowledge, load, simulate
-from hidag.config import CONFIG
+from hidag.config import override
 from hidag.em.design_data import WorkingData
 from hidag.exceptions import SettingError
-from hidag.kernels.dag_sums import families_of_imset, imsets, members_of_class, sum_over_dags
+from hidag.kernels.dag_sums import (
+    families_of_imset,
+    imsets,
+    members_of_class,
+    sum_over_dags,
+    sums_over_margins,
+)
 from hidag.simulation import Truth, dag_from_parents, random_law
-from hidag.strategy.observed_likelihood.edge_probabilities import edge_probabilities
+from hidag.strategy.observed_likelihood.edge_probabilities import (
+    GraphLikelihoods,
+    edge_probabilities,
+)
 from hidag.strategy.observed_likelihood.likelihood_search import ObservedFit
 
 
@@ -57,12 +68,6 @@ def observe(truth, values):
     return ObservedFit(data, truth.items, space, np.asarray(truth.law.probabilities))
 
 
-def row_densities(truth, values):
-    states = truth.law.space.states()
-    p = 1.0 / (1.0 + np.exp(-(truth.intercept + states @ truth.loadings.T)))
-    return np.exp(values @ np.log(p).T + (1 - values) @ np.log(1 - p).T)
-
-
 def project(counts, parents, states):
     """Return the product of the conditional frequencies of counts over a graph."""
     law = np.ones(len(states))
@@ -75,13 +80,28 @@ def project(counts, parents, states):
     return law
 
 
-def fit_by_em(densities, parents, states, n_steps=60):
-    law = np.full(len(states), 1.0 / len(states))
+def fit_by_em(truth, values, parents, n_steps=1000):
+    """Return the largest log-likelihood over laws of a graph and coefficients on the support."""
+    states = truth.law.space.states()
+    design = np.hstack([np.ones((len(states), 1)), states])
+    free = np.hstack([np.ones((len(truth.loadings), 1), dtype=bool), truth.loadings != 0])
+    coefficients = np.hstack([truth.intercept[:, None], truth.loadings])
+    law, previous = np.asarray(truth.law.probabilities), -np.inf
     for _ in range(n_steps):
-        posterior = densities * law
-        posterior /= posterior.sum(axis=1, keepdims=True)
-        law = project(posterior.sum(axis=0), parents, states)
-    return float(np.log(densities @ law).sum())
+        p = 1.0 / (1.0 + np.exp(-design @ coefficients.T))
+        joint = law * np.exp(values @ np.log(p).T + (1 - values) @ np.log(1 - p).T)
+        total = float(np.log(joint.sum(axis=1)).sum())
+        if total - previous < 1e-5:
+            break
+        previous, posterior = total, joint / joint.sum(axis=1, keepdims=True)
+        counts = posterior.sum(axis=0)
+        law = project(counts, parents, states)
+        for j, own in enumerate(free):
+            x = design[:, own]
+            slope = x.T @ (posterior.T @ values[:, j] - counts * p[:, j])
+            bend = x.T @ (x * (counts * p[:, j] * (1 - p[:, j]))[:, None])
+            coefficients[j, own] += np.linalg.solve(bend, slope)
+    return total, coefficients, law
 
 
 @pytest.mark.parametrize(("n", "count"), [(3, 25), (4, 543)])
@@ -114,15 +134,80 @@ def test_imsets_and_members_are_those_of_equivalence_classes():
     np.testing.assert_allclose(sums, coordinates @ effects, atol=1e-12)
 
 
+def test_sums_over_margins_are_those_of_the_cells():
+    rng, levels = np.random.default_rng(0), (2, 3, 2)
+    counts, prior = rng.gamma(2.0, size=12), rng.gamma(2.0, size=12)
+    prior[3] = counts[3] = 0.0
+    sums = np.empty((2, 8))
+    sums_over_margins(counts, prior, np.array(levels), sums)
+    for mask in range(8):
+        away = tuple(a for a in range(3) if not mask >> a & 1)
+        m, a = (part.reshape(levels).sum(axis=away).ravel() for part in (counts, prior))
+        m, a = m[a > 0], a[a > 0]
+        expected = [(m * np.log(m)).sum(), (gammaln(a + m) - gammaln(a)).sum()]
+        np.testing.assert_allclose(sums[:, mask], expected, rtol=1e-12)
+
+
+GRAPHS = [[(), (), (0, 1)], [(), (0,), (0,)], [(), (), (0,)], [(), (), (1,)]]
+
+
+def masks(parents):
+    return tuple(sum(1 << a for a in causes) for causes in parents)
+
+
+def likelihoods_of(truth, values, parents):
+    """Return the likelihoods of graphs about the best fit with one of them."""
+    _, coefficients, law = fit_by_em(truth, values, parents)
+    items = replace(truth.items, intercept=coefficients[:, 0], loadings=coefficients[:, 1:])
+    data, space = WorkingData.from_values(values, truth.families), truth.law.space
+    return GraphLikelihoods.of(ObservedFit(data, items, space, law), law)
+
+
+def test_likelihoods_of_graphs_are_those_of_fits_of_law_and_items():
+    truth, values = draw(GRAPHS[0], 800, slope=2.0)
+    likelihoods, share = likelihoods_of(truth, values, GRAPHS[0])
+    assert 0.9 < share < 0.99
+    found = likelihoods.of_graphs([masks(one) for one in GRAPHS])
+    expected = np.array([fit_by_em(truth, values, one)[0] for one in GRAPHS])
+    assert np.ptp(expected) > 3.0
+    np.testing.assert_allclose(found - found[0], expected - expected[0], atol=0.2)
+
+
+def test_functions_of_three_latents_are_enough():
+    parents = [(), (0,), (0, 1), (2,), (2, 3)]
+    truth, values = draw(parents, 800, slope=3.0)
+    observed = observe(truth, values)
+    fewer = [(), (), (0, 1), (2,), (2, 3)], [(), (0,), (0, 1), (2,), (2,)]
+    graphs = [masks(one) for one in (parents, *fewer)]
+    every = GraphLikelihoods.of(observed, observed.law)
+    with override({"edge_probabilities.most_functions": 8}):
+        some = GraphLikelihoods.of(observed, observed.law)
+    assert some[0].basis.shape == (32, 26)
+    found, expected = some[0].of_graphs(graphs), every[0].of_graphs(graphs)
+    np.testing.assert_allclose(found, expected, rtol=0.12, atol=0.1)
+    assert some[1] == pytest.approx(every[1], abs=1e-3)
+
+
 @pytest.mark.parametrize(
     ("parents", "n_rows"), [([(), (), (0, 1)], 400), ([(), (0,), (0, 1), (2,)], 250)]
 )
 def test_probabilities_are_those_of_brute_force_over_all_graphs(parents, n_rows):
     truth, values = draw(parents, n_rows)
-    observed, states = observe(truth, values), truth.law.space.states()
-    dags, densities, ratio = all_dags(len(parents)), row_densities(truth, values), 0.8
-    config, likelihoods = CONFIG.edge_probabilities, {}
-    for one in dags:
+    observed, ratio = observe(truth, values), 0.8
+    law = observed.law_over(truth.law.parents, observed.law)[0]
+    likelihoods, share = GraphLikelihoods.of(observed, law)
+    shape, n = truth.law.space.levels, len(parents)
+    effective = n_rows * ratio * share
+    evidence = effective / (effective + 2 * 2 * values.shape[1] / n)
+    counts = (observed.law * effective * evidence).reshape(shape)
+
+    def margin_score(members):
+        m = counts.sum(axis=tuple(a for a in range(n) if a not in members)).ravel()
+        a = 8.0 / len(m)
+        return (gammaln(a + m) - gammaln(a) - m * np.log(m)).sum()
+
+    classes = {}
+    for one in all_dags(n):
         skeleton = frozenset(frozenset((a, k)) for k, pa in enumerate(one) for a in pa)
         colliders = frozenset(
             (frozenset((a, b)), k)
@@ -131,25 +216,24 @@ def test_probabilities_are_those_of_brute_force_over_all_graphs(parents, n_rows)
             for b in pa
             if a < b and frozenset((a, b)) not in skeleton
         )
-        likelihoods.setdefault((skeleton, colliders), []).append(one)
-    n_effective = ratio * n_rows
-    of_pair = 2 * 2 * values.shape[1] / len(parents)
-    share = n_effective / (n_effective + config.rows_per_coefficient * of_pair)
-    complexity = 0.5 * np.log1p(config.complexity_rows * n_effective * share**2)
-    edges, totals = [], []
-    for group in likelihoods.values():
-        value = share * fit_by_em(densities, group[0], states)
-        size = sum(2 ** len(pa) for pa in group[0])
+        classes.setdefault((skeleton, colliders), []).append(one)
+    edges, totals, sizes = [], [], []
+    for group in classes.values():
+        score = sum(margin_score({k, *pa}) - margin_score(pa) for k, pa in enumerate(group[0]))
         shares = edge_shares(group, np.ones(len(group)))
         edges.append(np.where((shares > 0) & (shares.T > 0), 0.5, shares))
-        totals.append(value - complexity * size + np.log(len(group)))
-    weights = np.exp(np.array(totals) - max(totals))
-    expected = np.tensordot(weights / weights.sum(), np.array(edges), 1)
-    law = observed.law_over(truth.law.parents, observed.law)[0]
-    found = edge_probabilities(
-        observed, truth.law.parents, law, ratio=ratio, n_graphs=len(likelihoods)
-    )
-    np.testing.assert_allclose(found, expected, atol=0.02)
+        value = evidence * likelihoods.of_graphs([masks(group[0])])[0]
+        totals.append(value + score + np.log(len(group)))
+        sizes.append(sum(map(len, group[0])))
+    numbers = np.bincount([sum(map(len, one)) for one in all_dags(n)])
+    grid, density, sizes = np.linspace(-6.0, 3.0, 181), 0.0, np.array(sizes)
+    for _ in range(20):
+        weights = np.exp(np.array(totals) + density * sizes - max(totals))
+        expected = np.tensordot(weights / weights.sum(), np.array(edges), 1)
+        sums = np.exp(np.outer(grid, np.arange(len(numbers)))) @ numbers
+        density = grid[np.argmax(expected.sum() * grid - np.log(sums) - grid**2 / 2)]
+    found = edge_probabilities(observed, truth.law.parents, law, ratio=ratio, n_graphs=len(classes))
+    np.testing.assert_allclose(found, expected, atol=0.03)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from hidag.em.e_step import Statistics, run_e_step
 from hidag.em.m_step import Basis, coefficient_scales
 from hidag.em.posterior import PosteriorBlocks
 from hidag.latent.laws import LatentLaw
-from hidag.measurement.parameters import MeasurementParameters
+from hidag.measurement.parameters import MeasurementParameters, columns_of
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -99,7 +99,7 @@ def observed_information(
     and columns; the information is N times an average over the first rows.
     """
     n_counted, n_items, columns = data.n_counted, data.n_items, data.columns
-    derivatives = _state_derivatives(parameters, data, basis)
+    derivatives = state_derivatives(parameters, basis.design)
     gradient = _observed_scores(derivatives, statistics, data, basis)
     data = data.first_rows(CONFIG.information.n_rows)
     size = basis.design.shape[1]
@@ -120,13 +120,16 @@ def observed_information(
     return gradient, information * (n_counted / data.n_counted)
 
 
-def _state_derivatives(parameters: MeasurementParameters, data: WorkingData, basis: Basis) -> Array:
-    """Return derivatives by state: ``theta'`` of each column, then ``A'`` of items, (D + J, S)."""
-    columns = data.columns
-    out = np.empty((columns.n_columns + data.n_items, len(basis.design)))
+def state_derivatives(parameters: MeasurementParameters, design: Array) -> Array:
+    """Return derivatives by state: ``theta'`` of each column, then ``A'`` of items, (D + J, S).
+
+    ``design`` (S, 1 + T) has a one and the terms' values.
+    """
+    columns = columns_of(parameters.families)
+    out = np.empty((columns.n_columns + parameters.n_items, len(design)))
     dtheta, dpartition = out[: columns.n_columns], out[columns.n_columns :]
     for family, items in parameters.groups():
-        eta = parameters.coefficients[items] @ basis.design.T
+        eta = parameters.coefficients[items] @ design.T
         found = family.slopes(eta, parameters.auxiliary(family, items)[:, None])
         dtheta[columns.of(family, items)], dpartition[items] = found[0], found[1]
     return out
@@ -175,7 +178,7 @@ def score_tests(
     items = np.flatnonzero(tested.any(axis=1))
     if len(items) == 0:
         return z
-    derivatives = _state_derivatives(parameters, data, basis)
+    derivatives = state_derivatives(parameters, basis.design)
     present = np.hstack([np.ones((len(tested), 1), dtype=bool), parameters.loadings != 0])
     features = np.ascontiguousarray(basis.features)
     expected, _ = run_e_step(parameters, probabilities, data, features, n_threads=n_threads)

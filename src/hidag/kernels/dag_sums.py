@@ -41,6 +41,43 @@ def project_laws(counts, cells, levels, laws):
 
 
 @njit(cache=True, nogil=True)
+def sums_over_margins(counts, prior, levels, out):
+    """Write sums over the cells of the margins of all sets of latents, (2, 2^K).
+
+    The first is of m log m for counts m, the second the log of the probability of such counts one
+    by one under a Dirichlet prior with parameters ``prior``; both (S,).
+    """
+    n, last_set = levels.size, (1 << levels.size) - 1
+    sizes = np.ones(last_set + 1, dtype=np.int64)
+    for mask in range(1, last_set + 1):
+        for a in range(n):
+            if mask >> a & 1:
+                sizes[mask] *= levels[a]
+    first = np.cumsum(sizes) - sizes
+    cells = np.zeros((2, sizes.sum()))
+    cells[0, first[last_set] :], cells[1, first[last_set] :] = counts, prior
+    for mask in range(last_set, -1, -1):
+        if mask < last_set:
+            # From a margin with one latent more, after which all others are in the set.
+            last, inner = n - 1, 1
+            while mask >> last & 1:
+                inner *= levels[last]
+                last -= 1
+            larger, block = first[mask | 1 << last], inner * levels[last]
+            for place in range(sizes[mask]):
+                begin = larger + place // inner * block + place % inner
+                for v in range(levels[last]):
+                    cells[:, first[mask] + place] += cells[:, begin + v * inner]
+        out[:, mask] = 0.0
+        for place in range(first[mask], first[mask] + sizes[mask]):
+            m, a = cells[0, place], cells[1, place]
+            if m > 0.0:
+                out[0, mask] += m * math.log(m)
+            if a > 0.0:
+                out[1, mask] += math.lgamma(a + m) - math.lgamma(a)
+
+
+@njit(cache=True, nogil=True)
 def imsets(graphs, words, out):
     """Write the coordinates (n, c) of graphs (n, K), and return a number for each one's class.
 

@@ -1,9 +1,8 @@
 """Posterior probabilities of edges, from the observed-data likelihood of many graphs.
 
 The marginal likelihood of a graph is approximated by the largest log-likelihood of the observed
-data over its laws, with the items held, minus a complexity per parameter of the law. The evidence
-is discounted for the items' coefficients and the Q-matrix, which were estimated from the same rows.
-All directed acyclic graphs are equally likely beforehand.
+data over its laws and the items' coefficients, minus the complexity of a law. Beforehand all
+directed acyclic graphs with as many edges are equally likely; the density of edges is estimated.
 
 The likelihood of the most probable classes is computed. For the other graphs it is predicted by a
 sum of terms for adjacent pairs and for triples in which one latent has the other two as parents
@@ -16,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -24,7 +24,9 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.blas import ssyrk
 
 from hidag.config import CONFIG
+from hidag.em.design_data import WorkingData
 from hidag.em.e_step import StateScores, run_law_e_step
+from hidag.em.information import state_derivatives
 from hidag.kernels.dag_sums import (
     families_of_imset,
     imsets,
@@ -32,9 +34,11 @@ from hidag.kernels.dag_sums import (
     project_laws,
     sample_dags,
     sum_over_dags,
+    sums_over_margins,
 )
-from hidag.latent.laws import Parents, n_free_in_table, possible_cells
+from hidag.latent.laws import Parents
 from hidag.latent.state_space import StateSpace
+from hidag.measurement.parameters import MeasurementParameters
 from hidag.strategy.observed_likelihood.likelihood_search import ObservedFit
 from hidag.structure.knowledge import ADJACENT, FORBIDDEN
 
@@ -47,7 +51,7 @@ _SEED_KEY = 1 << 21
 
 @dataclass(frozen=True)
 class GraphLikelihoods:
-    """Log-likelihood of the observed data over graphs, with the items held.
+    """Log-likelihood of the observed data over graphs, profiled over the items' coefficients.
 
     Sums over rows are made once, at the law ``center``: from there the log-likelihood is quadratic
     in the probabilities of the states, because laws of graphs that are not much less likely change
@@ -63,8 +67,8 @@ class GraphLikelihoods:
     information: NDArray[np.float32]  # (F, F): sum over rows of products of their posterior means
 
     @classmethod
-    def of(cls, observed: ObservedFit, law: Array) -> GraphLikelihoods:
-        """Return the likelihoods around a law."""
+    def of(cls, observed: ObservedFit, law: Array) -> tuple[GraphLikelihoods, float]:
+        """Return the likelihoods around a law, and the share of information that items leave."""
         data, items, space = observed.data, observed.parameters, observed.space
         config = CONFIG.edge_probabilities
         # No state that is possible has probability zero.
@@ -79,11 +83,27 @@ class GraphLikelihoods:
         joint -= joint.max(axis=1, keepdims=True)
         np.exp(joint, out=joint)
         means = joint @ basis
-        means *= (np.sqrt(some.row_weights) / joint.sum(axis=1))[:, None]
-        upper = ssyrk(np.float32(data.n_counted / some.n_counted), means.T)
-        information = upper + np.triu(upper, 1).T
+        means /= joint.sum(axis=1)[:, None]
+        of_items = _item_scores(items, features, some, means, basis * center[:, None])
+        both = np.hstack([means, of_items])
+        both *= np.sqrt(some.row_weights, dtype=np.float32)[:, None]
+        upper = ssyrk(np.float32(data.n_counted / some.n_counted), both.T)
+        held, size = upper + np.triu(upper, 1).T, basis.shape[1]
+        cross, own = held[size:, :size], held[size:, size:]
+        # As many coefficients as rows would explain everything by chance.
+        own[np.diag_indices_from(own)] *= 1.0 + len(own) / np.float32(some.n_counted)
+        information = held[:size, :size] - cross.T @ np.linalg.solve(own, cross)
         slope = np.divide(counts, center, out=np.zeros(len(center)), where=center > 0)
-        return cls(observed, center, slope, basis, information)
+        likelihoods = cls(observed, center, slope, basis, information)
+        return likelihoods, likelihoods.share_of(held[:size, :size])
+
+    def share_of(self, held: NDArray[np.float32]) -> float:
+        """Return the share of the information about pairs if the items were known, (F, F)."""
+        z = self.observed.space.states().T - (self.center @ self.observed.space.states())[:, None]
+        pairs = [z[a] * z[b] * self.center for a, b in combinations(range(len(z)), 2)]
+        moved = np.array(pairs, dtype=np.float32) @ self.basis
+        known = (moved @ held * moved).sum(axis=1)
+        return float(np.mean((moved @ self.information * moved).sum(axis=1) / known))
 
     def cells(self, graphs: Sequence[Masks]) -> NDArray[np.int64]:
         """Return the number of each state's cell in the table of each latent, (G, K, S)."""
@@ -145,46 +165,37 @@ class GraphLikelihoods:
 class _Families:
     """Local scores of families (a latent with its parents), as tables (K, 2^K)."""
 
-    counted: Array  # expected log-likelihood if latents were observed
-    n_parameters: Array
+    # log-likelihood if the latents were observed, and the log of the marginal likelihood minus it
+    counted: Array
+    complexity: Array
+    n_parents: Array
     allowed: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, observed: ObservedFit, rules: NDArray[np.uint8] | None) -> _Families:
-        """Return the tables; families that knowledge forbids are not allowed."""
+    def of(cls, observed: ObservedFit, n_rows: float, rules: NDArray[np.uint8] | None) -> _Families:
+        """Return the tables for a number of rows; families that knowledge forbids are not allowed.
+
+        The prior of a law is Dirichlet about equal probabilities of all possible states.
+        """
         space, n = observed.space, observed.space.n_latents
         masks = np.arange(1 << n)
-        bits = masks[:, None] >> np.arange(n) & 1
-        few = bits.sum(axis=1) <= CONFIG.edge_probabilities.max_parents
-        # Sums of m log m over the margins of all sets, each from a margin with a latent more.
-        margins = {len(masks) - 1: (observed.law * observed.data.n_counted).reshape(space.levels)}
-        entropy = np.empty(len(masks))
-        for mask in masks[::-1].tolist():
-            if mask not in margins:
-                last = max(a for a in range(n) if not mask >> a & 1)
-                larger = margins[mask | 1 << last]
-                margins[mask] = larger.sum(axis=(mask & ((1 << last) - 1)).bit_count())
-            part = margins[mask]
-            entropy[mask] = (part * np.log(np.maximum(part, 1e-300))).sum()
-        sizes = np.where(bits == 1, space.levels, 1).prod(axis=1)
-        counted, parameters = np.zeros((n, len(masks))), np.zeros((n, len(masks)))
-        allowed = np.zeros((n, len(masks)), dtype=bool)
+        n_parents = np.tile((masks[:, None] >> np.arange(n) & 1).sum(axis=1), (n, 1))
+        prior = np.ones(space.n_states) if observed.possible is None else 1.0 * observed.possible
+        prior *= space.n_states ** (CONFIG.edge_probabilities.prior_latents / n) / prior.sum()
+        sums = np.empty((2, len(masks)))
+        sums_over_margins(observed.law * n_rows, prior, np.array(space.levels), sums)
+        allowed = n_parents <= CONFIG.edge_probabilities.max_parents
+        counted, complexity = np.empty((n, len(masks))), np.empty((n, len(masks)))
         constraints = np.zeros((n, n), dtype=np.uint8) if rules is None else rules
         for k in range(n):
             never = sum(1 << a for a in range(n) if a == k or constraints[a, k] & FORBIDDEN)
             must = sum(
                 1 << a for a in range(n) if constraints[a, k] & ADJACENT and not never >> a & 1
             )
-            allowed[k] = few & (masks & never == 0) & (masks & must == must)
-            own = np.flatnonzero(allowed[k])
-            counted[k, own] = entropy[own | 1 << k] - entropy[own]
-            parameters[k, own] = sizes[own] * (space.levels[k] - 1)
-            if (possible := observed.possible) is None:
-                continue
-            for mask in own.tolist():
-                causes = tuple(a for a in range(n) if mask >> a & 1)
-                parameters[k, mask] = n_free_in_table(possible_cells(possible, space, k, causes))
-        return cls(counted, parameters, allowed)
+            allowed[k] &= (masks & never == 0) & (masks & must == must)
+            counted[k], marginal = sums[:, masks | 1 << k] - sums[:, masks]
+            complexity[k] = marginal - counted[k]
+        return cls(counted, complexity, n_parents, allowed)
 
     def of_graphs(self, table: Array, graphs: NDArray[np.int64]) -> Array:
         """Return the sums of a table over the families of graphs (n, K)."""
@@ -216,6 +227,33 @@ def members_of(graph: NDArray[np.int64], allowed: NDArray[np.bool_]) -> NDArray[
     found = members_of_class(graph, most)
     kept = allowed[np.arange(len(graph)), found].all(axis=1)
     return np.asarray(found[kept & (len(found) < most)])
+
+
+def _item_scores(
+    items: MeasurementParameters,
+    features: Array,
+    data: WorkingData,
+    means: NDArray[np.float32],
+    weighted: Array,
+) -> NDArray[np.float32]:
+    """Return rows' derivatives about the items' coefficients, (N, number of these).
+
+    Derivatives are functions of the state; their posterior means follow from those of an
+    orthonormal basis, ``means`` (N, F). ``weighted`` (S, F) is the basis times the law.
+    """
+    design = np.hstack([np.ones((len(features), 1)), features])
+    slopes, columns = state_derivatives(items, design), data.columns
+    out = []
+    for term in range(design.shape[1]):
+        own = np.flatnonzero(items.coefficients[:, term]) if term else np.arange(items.n_items)
+        place, _, within = columns.listed(own)
+        functions = slopes[np.append(place, columns.n_columns + own)] * design[:, term]
+        found = means @ (functions @ weighted).T.astype(np.float32)
+        value = data.x[:, place].astype(np.float32) * found[:, : len(place)]
+        value = np.add.reduceat(value, np.flatnonzero(within == 0), axis=1) if len(own) else value
+        value -= found[:, len(place) :]
+        out.append(value if data.observed is None else value * data.observed[:, own])
+    return np.hstack(out)
 
 
 def _functions(space: StateSpace, law: Array) -> Array:
@@ -266,48 +304,73 @@ def edge_probabilities(
         Constraints of prior knowledge.
     """
     config = CONFIG.edge_probabilities
-    likelihoods, families = GraphLikelihoods.of(observed, law), _Families.of(observed, rules)
-    n = observed.space.n_latents
+    likelihoods, share = GraphLikelihoods.of(observed, law)
+    n, items = observed.space.n_latents, observed.parameters
+    n_rows = share * ratio * observed.data.n_counted
+    # Coefficients of two latents' items take as many rows.
+    evidence = n_rows / (n_rows + 2.0 * (items.n_items + np.count_nonzero(items.loadings)) / n)
+    families = _Families.of(observed, evidence * n_rows, rules)
     imset, sequence = _Imset(n), np.random.SeedSequence(seed, spawn_key=(_SEED_KEY,))
-    rng, n_rows = np.random.default_rng(sequence), ratio * observed.data.n_counted
-    items = observed.parameters
-    of_pair = 2.0 * (items.n_items + np.count_nonzero(items.loadings)) / n
-    evidence = n_rows / (n_rows + config.rows_per_coefficient * of_pair)
-    complexity = 0.5 * math.log1p(config.complexity_rows * n_rows * evidence**2)
-    fixed = np.where(families.allowed, -complexity * families.n_parameters, -np.inf)
+    rng, density = np.random.default_rng(sequence), 0.0
     start = [sum(1 << a for a in causes) for causes in parents]
     graphs, values = np.array([start], dtype=np.int64), np.zeros(0)
-    expected = evidence * ratio * families.counted
     members: list[NDArray[np.int64]] = []
     others, edges = np.empty((n, n)), np.full((n, n), np.inf)
-    while True:
+    for _ in range(1 + -(-n_graphs // config.graphs_per_round)):
         new = graphs[len(values) :]
-        found = likelihoods.of_graphs([tuple(g) for g in new.tolist()])
-        values = np.append(values, evidence * found)
+        if len(new):
+            found = likelihoods.of_graphs([tuple(g) for g in new.tolist()])
+            values = np.append(values, evidence * found)
+            members += [members_of(graph, families.allowed) for graph in new]
+        fixed = np.where(
+            families.allowed, families.complexity + density * families.n_parents, -np.inf
+        )
         coordinates, known = imset.of_graphs(graphs)
-        x = coordinates.astype(np.float64)
-        offset = families.of_graphs(expected, graphs)
         totals = values + families.of_graphs(fixed, graphs)
         noise = config.noise * (1.0 + totals.max() - totals)
-        constant, coefficients = _ridge(x, values - offset, noise)
-        scores = fixed + expected + imset.local(coefficients)
-        members += [members_of(graph, families.allowed) for graph in new]
+        missing = values - families.of_graphs(families.counted, graphs)
+        constant, coefficients = _ridge(coordinates.astype(np.float64), missing, noise)
+        scores = fixed + families.counted + imset.local(coefficients)
         log_sum = sum_over_dags(scores, others)
-        sizes = np.array([len(one) for one in members])
         predicted = np.exp(families.of_graphs(scores, graphs) - log_sum)
         before = edges
         edges = _sum_up(members, np.exp(totals - constant - log_sum), predicted, others)
-        left = min(1.0 - float(sizes @ predicted), abs(edges - before).max())
-        if len(graphs) >= n_graphs or left < config.least_change * config.quick_graphs / n_graphs:
+        change = abs(edges - before).max()
+        if change < config.least_change * min(1.0, config.quick_graphs / n_graphs):
             break
+        density = _edge_density(n, float(edges.sum()))
         pool = _draw_classes(scores, graphs[totals.argmax()], imset, rng)
         pool = pool[~np.isin(imset.of_graphs(pool)[1], known)]
-        if not len(pool):
-            break
         take = min(config.graphs_per_round, n_graphs - len(graphs))
         chosen = np.argsort(-families.of_graphs(scores, pool), kind="stable")[:take]
         graphs = np.vstack([graphs, pool[chosen]])
     return edges
+
+
+def _edge_density(n: int, n_edges: float) -> float:
+    """Return the log of the prior weight of an edge, given the expected number of edges.
+
+    It has a normal prior with mean zero.
+    """
+    weights, log_sums = _log_sums_of_prior(n)
+    prior = -0.5 * (weights / CONFIG.edge_probabilities.density_sd) ** 2
+    return float(weights[np.argmax(n_edges * weights - log_sums + prior)])
+
+
+@lru_cache(maxsize=16)
+def _log_sums_of_prior(n: int) -> tuple[Array, Array]:
+    """Return log weights of an edge, and the log of the sum over graphs of their edges' weights.
+
+    Graphs are counted by their sources (Robinson 1973).
+    """
+    logs = np.linspace(-6.0, 3.0, 181)
+    sums, odds = [np.ones(len(logs))], 1.0 + np.exp(logs)
+    for m in range(1, n + 1):
+        total = np.zeros(len(logs))
+        for k in range(1, m + 1):
+            total -= (-1.0) ** k * math.comb(m, k) * odds ** (k * (m - k)) * sums[m - k]
+        sums.append(total)
+    return logs, np.log(sums[n])
 
 
 def _draw_classes(
