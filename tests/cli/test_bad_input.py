@@ -157,8 +157,7 @@ def test_the_folder_is_checked_before_the_fit(hidag, table, monkeypatch):
     monkeypatch.setattr("hidag.estimator.DCRL.fit", None)
     _refused(
         hidag("fit", table, "-k", 2, "--out", table / "fit"),
-        f"cannot write into the folder {table / 'fit'}: Not a directory; choose another one with "
-        "--out",
+        f"cannot write {table / 'fit'}: Not a directory; choose another place with --out",
     )
 
 
@@ -170,11 +169,10 @@ def test_a_failing_writer_leaves_the_folder_as_it_was(hidag, table, tmp_path, mo
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("hidag.cli.output_files.render_report", full)
+    monkeypatch.setattr("hidag.results.FitResult.save", full)
     _refused(
         hidag("fit", table, "-k", 2, "--out", out, "--seed", 9, "--starts", 1),
-        f"cannot write into the folder {out}: No space left on device; choose another one with "
-        "--out",
+        f"cannot write {out}: No space left on device; choose another place with --out",
     )
     assert {p.name: p.read_bytes() for p in out.iterdir()} == before
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from hidag import load
+from hidag.files import write_file
 from hidag.inference.bootstrap_result import BootstrapResult
-from hidag.reporting import add_bootstrap, load_content, render_report, save_content
+from hidag.reporting import add_bootstrap, load_content, render_report
 
 from .conftest import read_rows
 
@@ -33,7 +34,7 @@ def test_a_bootstrap_resumes_and_adds_support_to_the_report(hidag, table, tmp_pa
     assert effects[0] == ["cause", "effect", "kind", "low", "high", "lower", "upper"]
     assert len(effects) == 1 + 2 * (1 + 8)
     result = load(out / "result.npz")
-    content = load_content(out / "report.json")
+    content = load_content(out / "report.json", result)
     assert content.headings[0] == "Uncertainty"
     assert content.headings.count("Uncertainty") == 1
     interventions = content.sections[content.headings.index("Interventions")]
@@ -60,7 +61,7 @@ def test_a_bootstrap_resumes_and_adds_support_to_the_report(hidag, table, tmp_pa
         "bootstrap samples often do not reproduce 1 latent: Z2 (reproduced in 1 of 4); the "
         "interpretation of this latent may not generalize to other samples",
     )
-    assert load_content(save_content(content, tmp_path / "content.json")) == content
+    assert load_content(write_file(tmp_path / "content.json", content.to_json()), result) == content
     assert "Z2 (reproduced in 1 of 4)" in render_report(result, content)
     assert add_bootstrap(content, result, turned).unstable_latents == ()
 

@@ -16,7 +16,7 @@ from hidag.cli.console import clean, columns, one_line
 from hidag.cli.messages import join_command
 from hidag.cli.result_text import format_q, shorten_names
 from hidag.simulation import design
-from hidag.simulation.truth import read_truth, write_truth
+from hidag.simulation.truth import read_truth, truth_json
 
 from .conftest import read_rows, write_rows
 
@@ -86,13 +86,14 @@ def test_evaluate_and_info_refuse_other_files(hidag, table, tmp_path):
     ran = hidag("info", table)
     assert ran.exit_code == 1
     assert ran.stderr == (
-        f"hidag: '{table}' is not a saved hidag fit, or it is truncated; save it again\n"
+        f"hidag: '{table}' is not a saved hidag fit, or it is truncated or damaged (it is no zip "
+        "archive); save it again\n"
     )
     fit = tmp_path / "fit"
     assert hidag("fit", table, "-k", 2, "--out", fit, "--no-plots").exit_code == 0
     assert hidag("evaluate", fit, table).stderr == (
-        f"hidag: {table} is not a truth written by hidag simulate, or it is truncated; write "
-        "it again\n"
+        f"hidag: {table} is not a truth written by hidag simulate, or it is truncated ("
+        "Expecting value: line 1 column 1 (char 0)); write it again\n"
     )
     assert hidag("evaluate", fit, tmp_path).stderr == (
         f"hidag: no truth at {tmp_path / 'truth.json'}: expected a truth.json written by hidag "
@@ -108,7 +109,7 @@ def test_evaluate_and_info_refuse_other_files(hidag, table, tmp_path):
 
 def test_a_truth_reads_back_exactly(tmp_path):
     truth = design("Model-8", "Q2", "lognormal", rng=3)
-    write_truth(truth, tmp_path / "truth.json")
+    (tmp_path / "truth.json").write_text(truth_json(truth), "utf-8")
     again = read_truth(tmp_path)
     for name in ("q_matrix", "intercept", "loadings", "dispersion"):
         np.testing.assert_array_equal(getattr(again, name), getattr(truth, name))

@@ -11,8 +11,9 @@ import pytest
 
 from hidag import CPDAG, DCRL
 from hidag.exceptions import FileError
+from hidag.files import write_file
 from hidag.latent import NetworkLaw, StateSpace
-from hidag.reporting import ReportContent, Section, Table, load_content, render_report, save_content
+from hidag.reporting import ReportContent, Section, Table, load_content, render_report
 from hidag.reporting.report import draw_graph
 from hidag.simulation import dag_from_parents, design, make_truth, random_law, simulate
 
@@ -156,14 +157,15 @@ def test_edges_are_drawn_as_their_probabilities_demand(as_result):
     assert "the probabilities of its edges were not computed" in render_report(result, plots=False)
 
 
-def test_contents_are_read_back_from_their_file(tmp_path):
-    path = save_content(CONTENT, tmp_path / "report.json")
-    assert load_content(path) == CONTENT
+def test_contents_are_read_back_from_their_file(result, tmp_path):
+    path = write_file(tmp_path / "report.json", CONTENT.to_json())
+    assert load_content(path, result) == CONTENT
     path.write_text(json.dumps({"format": "other"}))
     with pytest.raises(
-        FileError, match="is not a report file of hidag fit, or it is damaged; remove"
+        FileError,
+        match=r"is not a report file of hidag fit, or it is damaged .unknown format.; remove",
     ):
-        load_content(path)
+        load_content(path, result)
 
 
 def test_the_page_is_green_only_if_the_fit_was_assessed_without_misfit(result):

@@ -18,9 +18,11 @@ def main() -> None:
             sys.exit(f"hidag: the command line needs {package}, {advice}")
     try:
         from hidag.cli.app import app
+        from hidag.cli.console import guarded_process
     except KeyboardInterrupt:
         sys.exit(130)
-    app()
+    with guarded_process():
+        app()
 
 
 def _is_installed(package: str) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from errno import EPIPE
 from math import isnan
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from hidag.cli.messages import render
 from hidag.exceptions import HidagError, HidagWarning, Message
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from hidag.parallel import Progress
 
 _Rows = Sequence[Sequence[str]]
+#: Why output could not be printed.
+_LOST: list[str] = []
 #: Seconds before a progress bar appears.
 _DELAY = 0.7
 
@@ -36,19 +41,76 @@ def one_line(text: str) -> str:
 
 def say(text: str = "") -> None:
     """Print a line of results."""
-    encoding = sys.stdout.encoding or "utf-8"
-    print(clean(text).encode(encoding, errors="replace").decode(encoding))
+    _print(clean(text), sys.stdout)
 
 
 def show_error(message: str | Message | HidagError | HidagWarning, kind: str = "") -> None:
     """Print an error, or another kind of message, on standard error."""
-    sys.stdout.flush()  # keep the order of the two streams where both reach one place
-    print(f"hidag: {kind}{one_line(render(message))}", file=sys.stderr)
+    _flush(sys.stdout)  # keep the order of the two streams where both reach one place
+    _print(f"hidag: {kind}{one_line(render(message))}", sys.stderr)
 
 
 def show_warning(message: str | Message | HidagWarning) -> None:
     """Print a warning on standard error."""
     show_error(message, "warning: ")
+
+
+def _print(text: str, stream: IO[str]) -> None:
+    """Print a line, without raising what stops the output: results are still to be written."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    try:
+        print(text.encode(encoding, errors="replace").decode(encoding), file=stream)
+    except (OSError, ValueError) as error:
+        _abandon(stream, error)
+
+
+def _flush(stream: IO[str]) -> None:
+    try:
+        stream.flush()
+    except (OSError, ValueError) as error:
+        _abandon(stream, error)
+
+
+def _abandon(stream: IO[str], error: OSError | ValueError) -> None:
+    """Send the rest of a stream, also what is buffered, to nowhere; note why unless it is a pipe.
+
+    A program that reads only the first lines (`| head`) closes its pipe, which is no error.
+    """
+    if isinstance(error, OSError) and error.errno != EPIPE and stream is sys.stdout:
+        _LOST.append(error.strerror or str(error))
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+@contextmanager
+def guarded_process() -> Iterator[None]:
+    """Run a command in this process so that no signal or closed output leaves partial files.
+
+    SIGTERM and SIGHUP end it as an exit does, which removes incomplete files; closed streams are
+    replaced, and output that could not be printed is an error once everything else is done.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _exit_on_signal)
+    code: Any = 0
+    try:
+        yield
+    except SystemExit as end:
+        code = end.code
+    _flush(sys.stdout)
+    if _LOST:
+        show_error(f"the output could not be printed: {_LOST[0]}")
+    _flush(sys.stderr)
+    sys.exit(code or (1 if _LOST else 0))
+
+
+def _exit_on_signal(number: int, frame: object) -> None:
+    sys.exit(128 + number)
 
 
 @contextmanager

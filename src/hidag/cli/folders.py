@@ -1,18 +1,14 @@
-"""Output folders: checked before the computation, filled atomically after it."""
+"""Output folders: checked before the computation."""
 
 from __future__ import annotations
 
-import os
-import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from hidag.exceptions import FileError
-
-#: Writes one file at the given path.
-Writer = Callable[[Path], object]
+from hidag.files import cannot_write, complete_folder
 
 #: The file that identifies the folder of a fit.
 FIT_SIGN = "result.npz"
@@ -28,7 +24,6 @@ BOOTSTRAP_FILES = (
 )  # fmt: skip
 #: Folder of the refits, so that a bootstrap can be resumed.
 RESAMPLES = "resamples"
-_STAGE = ".hidag-part-"
 
 
 def check_folder(
@@ -50,7 +45,8 @@ def check_folder(
                 with suppress(OSError):
                     path.rmdir()
     except OSError as error:
-        raise _cannot_write(folder, error) from error
+        raise cannot_write(folder, error) from error
+    complete_folder(folder)
     read = list(inputs)
     for name in names:
         target = (folder / name).resolve()
@@ -71,13 +67,6 @@ def overwrite_error(code: str, path: Path, origin: str, kind: str = "folder") ->
     return FileError(code, template, advice=advice, path=path, origin=origin)
 
 
-def _cannot_write(folder: Path, error: OSError) -> FileError:
-    template = "cannot write into the folder {folder}: {reason}"
-    params = {"folder": folder, "reason": error.strerror or error}
-    advice = "choose another one with --out"
-    return FileError("cannot-write-folder", template, params, advice=advice)
-
-
 def is_one_of(target: Path, files: Iterable[Path]) -> bool:
     """Return whether a path leads to one of these files, also through links."""
     return any(
@@ -85,26 +74,3 @@ def is_one_of(target: Path, files: Iterable[Path]) -> bool:
         or (target.exists() and file.exists() and target.samefile(file))
         for file in files
     )
-
-
-def fill_folder(folder: Path, files: Mapping[str, Writer], known: Iterable[str]) -> None:
-    """Write files into a temporary folder and move them to their folder, created if needed.
-
-    They are moved in their order, so that the last one marks a complete folder. Of the known files,
-    which an earlier run may have left, those not written now are removed.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        stage = Path(tempfile.mkdtemp(dir=folder, prefix=_STAGE))
-        try:
-            for name, write in files.items():
-                write(stage / name)
-            for name in known:
-                if name not in files:
-                    (folder / name).unlink(missing_ok=True)
-            for name in files:
-                os.replace(stage / name, folder / name)
-        finally:
-            shutil.rmtree(stage, ignore_errors=True)
-    except OSError as error:
-        raise _cannot_write(folder, error) from error

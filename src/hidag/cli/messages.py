@@ -52,6 +52,7 @@ _ADVICE = {
     "recode-noiseless": "if the column has few values, code them 0, 1, ... and set a discrete type "
     "({discrete}) with --family COLUMN=TYPE; if it was computed from other columns or is an "
     "outcome that the latents should explain, leave it out with --drop COLUMN",
+    "another-place": "choose another place with --out",
     "require-edges": "give its steps with --require instead, which leaves states without a "
     "prerequisite the probability that the data give them, or use fewer latents",
     "resume-elsewhere": "repeat the command with the former settings to resume, or remove that "

@@ -14,23 +14,22 @@ from numpy.typing import NDArray
 from hidag.cli import folders
 from hidag.cli.console import say
 from hidag.cli.data_source import files_read
-from hidag.cli.folders import BOOTSTRAP_FILES, FIT_FILES, FIT_SIGN, Writer, overwrite_error
+from hidag.cli.folders import BOOTSTRAP_FILES, FIT_FILES, FIT_SIGN, overwrite_error
 from hidag.cli.messages import render
 from hidag.diagnostics.goodness_of_fit import CHECK_COLUMNS
 from hidag.diagnostics.item_fit import COLUMNS as ITEM_COLUMNS
 from hidag.diagnostics.pair_residuals import COLUMNS as PAIR_COLUMNS
 from hidag.diagnostics.person_fit_statistics import COLUMNS as PERSON_COLUMNS
 from hidag.exceptions import FileError, HidagError
+from hidag.files import Content, complete_folder, write_file
 from hidag.formatting import plural
-from hidag.inference.bootstrap import remove_refits
 from hidag.inference.result_tables import Table
 from hidag.latent.laws import NetworkLaw
 from hidag.plotting.figure import Size, render_png, size_of_graph, size_of_q
 from hidag.plotting.graph import plot_claims
 from hidag.plotting.q_matrix import plot_q
-from hidag.reporting.content import ReportContent, save_content
+from hidag.reporting.content import ReportContent
 from hidag.reporting.fit_description import all_binary
-from hidag.reporting.html_page import write_page
 from hidag.reporting.report import render_report
 from hidag.results import FitResult, load, without_nan
 from hidag.results.claims import claimed_graph
@@ -48,6 +47,7 @@ GOODNESS_FILES |= {"checks.csv": CHECK_COLUMNS, "persons.csv": PERSON_COLUMNS}
 
 def load_result(path: Path) -> FitResult:
     """Return the fit in a file, or in the folder that holds its result.npz."""
+    complete_folder(path if path.is_dir() else path.parent)
     file = path / FIT_SIGN if path.is_dir() else path
     if not file.exists():
         folder = "the folder {path} holds no fit ({file})"
@@ -59,10 +59,7 @@ def load_result(path: Path) -> FitResult:
 
 def write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     """Write a CSV file; floats have ten digits, and NaN is an empty cell."""
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows([format_cell(cell) for cell in row] for row in rows)
+    write_file(path, csv_content(header, rows))
 
 
 def format_cell(cell: Any) -> Any:
@@ -72,34 +69,32 @@ def format_cell(cell: Any) -> Any:
     return "" if np.isnan(cell) else f"{float(cell):.10g}"
 
 
-def csv_writer(header: Iterable[str], rows: Iterable[Iterable[object]]) -> Writer:
-    """Return a writer of a CSV file."""
-    return lambda path: write_csv(path, header, rows)
+def csv_content(header: Iterable[str], rows: Iterable[Iterable[object]]) -> Content:
+    """Return the content of a CSV file, as of `write_csv`."""
+
+    def write(path: Path) -> None:
+        with path.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerow(header)
+            writer.writerows([format_cell(cell) for cell in row] for row in rows)
+
+    return write
 
 
-def write_dicts(rows: Sequence[Mapping[str, object]], names: Sequence[str] = ()) -> Writer:
-    """Return a writer of rows as CSV, with the columns of the first row by default."""
+def dict_content(rows: Sequence[Mapping[str, object]], names: Sequence[str] = ()) -> Content:
+    """Return rows as CSV, with the columns of the first row by default."""
     header = tuple(names or rows[0])
-    return csv_writer(header, ([row.get(name, "") for name in header] for row in rows))
+    return csv_content(header, ([row.get(name, "") for name in header] for row in rows))
 
 
-def png_writer(draw: Callable[[Axes], object], size: Size, *, fill: bool = False) -> Writer:
-    """Return a writer of a figure."""
+def png_content(draw: Callable[[Axes], object], size: Size, *, fill: bool = False) -> Content:
+    """Return a figure."""
     return lambda path: path.write_bytes(render_png(draw, size, fill=fill))
-
-
-def save_file(path: Path, write: Writer) -> None:
-    """Write a file that the user named."""
-    try:
-        write(path)
-    except OSError as error:
-        template, reason = "cannot write {path}: {reason}", error.strerror or error
-        raise FileError("cannot-write-file", template, path=path, reason=reason) from error
 
 
 def save_table(path: Path, table: Table) -> None:
     """Write a table of results into a file that the user named."""
-    save_file(path, csv_writer(table.columns, table.rows))
+    write_csv(path, table.columns, table.rows)
 
 
 def present_table(table: Table, out: Path | None, printed: str | list[dict[str, Any]]) -> None:
@@ -124,34 +119,34 @@ def fit_files(
     values: NDArray[np.float64],
     content: ReportContent,
     ids: Sequence[object] | None = None,
-) -> dict[str, Writer]:
-    """Return a writer for each file of a fit, in order; ``ids`` replace row numbers."""
+) -> dict[str, Content]:
+    """Return the content of each file of a fit, in order; ``ids`` replace row numbers."""
     latents, q, law, graph = list(result.latent_names), result.q_matrix, result.law, result.graph
     q_rows = ([name, *q[j].tolist()] for j, name in enumerate(result.item_names))
     trace = ([i + 1, *map(float, row)] for i, row in enumerate(result.trace))
-    writers: dict[str, Writer] = {
-        "q.csv": csv_writer(["item", *latents], q_rows),
-        "loadings.csv": csv_writer(*_loading_table(result)),
-        "graph.json": lambda path: path.write_text(_graph_json(result) + "\n", "utf-8"),
-        "graph.dot": lambda path: path.write_text(graph.to_dot(), "utf-8"),
-        "posterior.csv": csv_writer(*_posterior_table(result, values, ids)),
-        "trace.csv": csv_writer(["step", "objective", "largest_move"], trace),
-        "report.json": lambda path: save_content(content, path),
-        "report.html": lambda path: write_page(render_report(result, content, render=render), path),
+    files: dict[str, Content] = {
+        "q.csv": csv_content(["item", *latents], q_rows),
+        "loadings.csv": csv_content(*_loading_table(result)),
+        "graph.json": _graph_json(result) + "\n",
+        "graph.dot": graph.to_dot(),
+        "posterior.csv": csv_content(*_posterior_table(result, values, ids)),
+        "trace.csv": csv_content(["step", "objective", "largest_move"], trace),
+        "report.json": content.to_json(),
+        "report.html": render_report(result, content, render=render),
         FIT_SIGN: result.save,
     }
     if law.space.n_states <= LISTED_STATES:
         states = zip(law.space.states(), law.probabilities, strict=True)
         rows = ([*state.tolist(), float(p)] for state, p in states)
-        writers["latent_law.csv"] = csv_writer([*latents, "probability"], rows)
+        files["latent_law.csv"] = csv_content([*latents, "probability"], rows)
     if isinstance(law, NetworkLaw):
         header = ["latent", "level", "given", "probability"]
-        writers["latent_tables.csv"] = csv_writer(header, _conditional_rows(law, latents))
+        files["latent_tables.csv"] = csv_content(header, _conditional_rows(law, latents))
     if content.plots:
-        writers["q.png"] = png_writer(lambda ax: plot_q(result, ax), size_of_q(*q.shape))
+        files["q.png"] = png_content(lambda ax: plot_q(result, ax), size_of_q(*q.shape))
         size = size_of_graph(claimed_graph(result.claims(), result.latent_names), legend=True)
-        writers["graph.png"] = png_writer(lambda ax: plot_claims(result, ax), size, fill=True)
-    return {name: writers[name] for name in FIT_FILES if name in writers}
+        files["graph.png"] = png_content(lambda ax: plot_claims(result, ax), size, fill=True)
+    return {name: files[name] for name in FIT_FILES if name in files}
 
 
 def _graph_json(result: FitResult) -> str:
@@ -206,27 +201,7 @@ def is_another_fit(folder: Path, result: FitResult) -> bool:
         old = load_result(folder)
     except HidagError:
         return True
-    return not all(
-        np.array_equal(getattr(old, name), getattr(result, name))
-        for name in ("intercept", "loadings", "q_matrix")
-    )
-
-
-def remove_bootstrap(folder: Path, *, refits: bool) -> list[str]:
-    """Remove the files of a bootstrap, and its refits unless they remain valid; return names."""
-    # Without the last one, files with these names are not ours.
-    own = BOOTSTRAP_FILES if (folder / BOOTSTRAP_FILES[-1]).is_file() else ()
-    removed = remove_files(folder, [name for name in own if (folder / name).is_file()])
-    if refits and remove_refits(folder / folders.RESAMPLES):
-        removed.append(folders.RESAMPLES)
-    return removed
-
-
-def remove_files(folder: Path, names: list[str]) -> list[str]:
-    """Remove files of a folder and return their names."""
-    for name in names:
-        (folder / name).unlink()
-    return names
+    return old.digest != result.digest
 
 
 def goodness_files(folder: Path) -> list[str]:

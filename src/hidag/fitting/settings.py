@@ -37,6 +37,7 @@ from hidag.exceptions import (
 )
 from hidag.formatting import plural
 from hidag.latent.counts import ResampleRule, resample_size
+from hidag.latent.state_space import MAX_LEVELS
 from hidag.measurement.parameters import Responses
 from hidag.measurement.penalties import Penalty, default_penalty
 from hidag.measurement.terms import Effects, Terms
@@ -45,8 +46,6 @@ from hidag.structure.graph_search import SEARCHES, check_exact_size
 from hidag.structure.knowledge import Knowledge, check_knowledge
 from hidag.structure.scores import SCORES
 
-#: Levels are stored as uint8.
-MAX_LEVELS = 255
 UNCERTAINTY = ("none", "quick", "full")
 #: Frames between ``warnings.warn`` and the caller of ``fit``.
 _STACK = 4

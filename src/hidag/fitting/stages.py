@@ -39,13 +39,20 @@ from hidag.fitting.fit_warnings import (
     warn_of_weak_evidence,
     with_knowledge_cost,
 )
-from hidag.fitting.settings import FitTask, GraphSettings, effective_share, min_items, plain_value
+from hidag.fitting.settings import (
+    NOT_STORED,
+    FitTask,
+    GraphSettings,
+    effective_share,
+    min_items,
+    plain_value,
+)
 from hidag.formatting import plural
 from hidag.latent.counts import LatentCounts, resample, resample_size
 from hidag.latent.laws import LatentLaw, NetworkLaw
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.parallel import one_blas_thread
-from hidag.results import FitResult, versions_used
+from hidag.results import FitResult, resumed_fit, versions_used
 from hidag.strategy.estimation import estimate_measurement
 from hidag.strategy.measurement import Measurement
 from hidag.strategy.observed_likelihood.edge_probabilities import edge_probabilities
@@ -93,6 +100,48 @@ def run_stages(
     for the latents of Stage I: without Q their order is arbitrary, so refits must relabel it.
     ``progress`` is as in ``hidag.strategy.estimation.estimate_measurement``.
     """
+
+    def compute() -> FitResult:
+        return _estimate(task, settings, begin, map_knowledge, progress)
+
+    # Functions have no content by which a stored fit could be recognised.
+    if map_knowledge is None and NOT_STORED not in str(settings):
+        facts = [task.table.names, task.families.families, task.graph.seed, task.latent_names]
+        arrays: list[Any] = [task.table.values, task.counted.values, task.weights]
+        arrays += [] if task.q_spec is None else [task.q_spec.entries]
+        if begin is not None:
+            items, law = begin
+            facts.append(items.terms.interactions)
+            arrays += [items.intercept, items.loadings, items.dispersion, items.cutpoints, law]
+        result = resumed_fit(compute, {"settings": settings, "facts": facts}, arrays)
+    else:
+        result = compute()
+    if not result.converged or result.all_starts_stopped:
+        _warn_of_nonconvergence(result, task.measurement.schedule.max_iter)
+    for message in knowledge_conflicts(result):
+        warnings.warn(KnowledgeWarning.of(message), stacklevel=_STACK - 1)
+    warn_if(overdispersion_message(result), MisfitWarning, stacklevel=_STACK - 1)
+    warn_if(interactions_message(result), MisfitWarning, stacklevel=_STACK - 1)
+    warn_if(noiseless_message(result), IdentifiabilityWarning, stacklevel=_STACK - 1)
+    certificate = None
+    # Otherwise the user was warned about too few items before the fit.
+    if task.table.n_items >= min_items(task.n_latents):
+        certificate = result.identifiability
+    needs, ratio, one_start = _needs(task, result), result.information_ratio, result.n_finished == 1
+    warn_of_weak_evidence(
+        result.parameters, task.latent_names, needs, ratio, certificate, one_start=one_start
+    )
+    return result
+
+
+def _estimate(
+    task: FitTask,
+    settings: dict[str, Any],
+    begin: InitialValues | None,
+    map_knowledge: Callable[[Measurement], Knowledge | None] | None,
+    progress: Callable[[int, int, int, int, float], None] | None,
+) -> FitResult:
+    """Return the fit of the three stages, without warnings."""
     given = task.graph.knowledge
     rows = task.responses.expand(task.counted.values)
     with one_blas_thread():
@@ -121,23 +170,7 @@ def run_stages(
             for j in np.unique(task.responses.item[[*measured.record.interacting]])
         ),
     )
-    result = with_knowledge_cost(result, found.knowledge_cost, measured.record.hierarchy_loss)
-    if not result.converged or result.all_starts_stopped:
-        _warn_of_nonconvergence(result, task.measurement.schedule.max_iter)
-    for message in knowledge_conflicts(result):
-        warnings.warn(KnowledgeWarning.of(message), stacklevel=_STACK - 1)
-    warn_if(overdispersion_message(result), MisfitWarning, stacklevel=_STACK - 1)
-    warn_if(interactions_message(result), MisfitWarning, stacklevel=_STACK - 1)
-    warn_if(noiseless_message(result), IdentifiabilityWarning, stacklevel=_STACK - 1)
-    certificate = None
-    # Otherwise the user was warned about too few items before the fit.
-    if task.table.n_items >= min_items(task.n_latents):
-        certificate = result.identifiability
-    needs, ratio, one_start = _needs(task, result), found.information_ratio, result.n_finished == 1
-    warn_of_weak_evidence(
-        measured.parameters, task.latent_names, needs, ratio, certificate, one_start=one_start
-    )
-    return result
+    return with_knowledge_cost(result, found.knowledge_cost, measured.record.hierarchy_loss)
 
 
 def _warn_of_nonconvergence(result: FitResult, max_iter: int) -> None:

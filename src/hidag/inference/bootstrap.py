@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,10 +27,13 @@ from hidag.exceptions import (
     SettingError,
     invalid_setting,
 )
+from hidag.files import cannot_write, read_json, write_file
+from hidag.files.schema import check_arrays, read_as
 from hidag.fitting.settings import checked_count, plain_value, root_seed, thread_count
 from hidag.inference.bootstrap_result import BootstrapResult
 from hidag.inference.fitted_rows import require_weights
 from hidag.inference.refit import (
+    REFIT_ARRAYS,
     BootstrapTask,
     Failure,
     Refit,
@@ -52,46 +55,41 @@ class RefitStore:
     """A folder with one file for each finished resample."""
 
     def __init__(self, path: Path, task: BootstrapTask) -> None:
-        self.path = path
+        self.path, self.fit = path, task.fit
         signature = _signature(task)
         file = path / _SIGNATURE
         try:
             if file.exists():
                 _check_signature(file, signature)
             path.mkdir(parents=True, exist_ok=True)
-            partial = file.with_suffix(".part")
-            partial.write_bytes(json.dumps(signature, indent=1).encode())
-            os.replace(partial, file)
+            write_file(file, json.dumps(signature, indent=1))
+        except FileError:
+            raise
         except OSError as error:
-            if isinstance(error, FileError):
-                raise
-            raise FileError(
-                "cannot-write",
-                "cannot write to the folder {folder}: {reason}",
-                {"folder": str(path), "reason": error.strerror or str(error)},
-                advice="choose another folder for the bootstrap",
-            ) from error
+            raise cannot_write(path, error) from error
 
     def read(self, index: int) -> Refit | Failure | None:
         """Return a finished resample, the reason why it failed, or None if it is not finished."""
         file = self._file(index)
         if not file.exists():
             return None
-        try:
-            header, arrays = read_archive(file, holds=_HOLDS)
-        except FileError:
-            return None  # Truncated by a crash: it is fitted again.
+        with suppress(FileError):  # Damaged: it is fitted again.
+            return read_archive(file, self._found_of, holds=_HOLDS)
+        return None
+
+    def _found_of(self, header: dict[str, Any], arrays: dict[str, Any]) -> Refit | Failure:
         if header["failure"] is not None:
-            return Failure(*header["failure"])
+            failure: Failure = read_as(header["failure"], Failure, "failure")
+            return failure
+        fit = self.fit
+        sizes = {"K": len(fit.latent_names), "J": len(fit.item_names), "R": len(fit.intercept)}
+        check_arrays(arrays, REFIT_ARRAYS, sizes)
         return Refit.of(arrays)
 
     def write(self, index: int, found: Refit | Failure) -> None:
         """Store a resample atomically."""
-        file = self._file(index)
-        partial = file.with_suffix(".part")
         failure, arrays = (found, {}) if isinstance(found, Failure) else (None, found.arrays())
-        write_archive(partial, {"failure": failure}, arrays, holds=_HOLDS)
-        os.replace(partial, file)
+        write_archive(self._file(index), {"failure": failure}, arrays, holds=_HOLDS)
 
     def _file(self, index: int) -> Path:
         return self.path / _RESAMPLE.format(f"{index:05d}")
@@ -113,8 +111,7 @@ def _signature(task: BootstrapTask) -> dict[str, Any]:
     digest = hashlib.sha256(np.ascontiguousarray(task.values).tobytes())
     if task.weights is not None:
         digest.update(task.weights.tobytes())
-    for array in (task.fit.intercept, task.fit.loadings, task.fit.q_matrix):
-        digest.update(np.ascontiguousarray(array).tobytes())
+    digest.update(task.fit.digest.encode())
     settings = {name: plain_value(value) for name, value in task.settings.items()}
     if isinstance(task.settings.get("q_matrix"), np.ndarray):
         settings["q_matrix"] = task.settings["q_matrix"].tolist()
@@ -128,7 +125,7 @@ def _signature(task: BootstrapTask) -> dict[str, Any]:
 
 def _check_signature(file: Path, expected: dict[str, Any]) -> None:
     try:
-        stored = json.loads(file.read_text("utf-8"))
+        stored = read_json(file)
         differing = [name for name in expected if stored[name] != expected[name]]
     except (ValueError, KeyError, TypeError) as error:
         reason = "{file} was not written by a bootstrap, or it is damaged"

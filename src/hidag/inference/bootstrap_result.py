@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.exceptions import HidagError, Setting, SettingError
+from hidag.files.schema import Numbers, check_arrays, check_distinct, read_fields
 from hidag.fitting.information_criteria import coefficients_in_sum
 from hidag.formatting import first_names, plural
 from hidag.inference.intervals import LEVEL, interval_notes, percentile_interval
 from hidag.inference.refit import (
     MAX_JOINT_STATES,
+    REFIT_ARRAYS,
     SAME_LATENT,
     BootstrapTask,
     Failure,
@@ -184,7 +186,9 @@ class BootstrapResult(
 
         Raises SettingError for another fit than the first, and if the laws were not stored.
         """
-        if fit.item_names != self.item_names or fit.latent_names != self.latent_names:
+        names = fit.item_names, fit.latent_names
+        same = names == (self.item_names, self.latent_names)
+        if not same or not np.array_equal(fit.intercept, self.fitted.intercept):
             reason = "replicates need the fit that was bootstrapped, this is another one"
             raise SettingError("other-fit", reason)
         if not self.joint.shape[1] and not self.edges.size:
@@ -202,8 +206,8 @@ class BootstrapResult(
                 law = SaturatedLaw(StateSpace(self.levels), self.joint[b] / self.joint[b].sum())
             else:
                 law = network_from_arrays(self.levels, self.edges[b], self.cells[b])
-            names = ("intercept", "loadings", "dispersion", "cutpoints")
-            items = {name: getattr(self, name)[b] for name in names}
+            own = ("intercept", "loadings", "dispersion", "cutpoints")
+            items = {name: getattr(self, name)[b] for name in own}
             yield replace(
                 fit,
                 parameters=replace(fit.parameters, **items, terms=terms),
@@ -337,20 +341,27 @@ class BootstrapResult(
     @classmethod
     def load(cls, path: str | Path) -> BootstrapResult:
         """Return the result that :meth:`save` wrote to ``path``."""
-        header, arrays = read_archive(Path(path), holds=_HOLDS)
-        known = {field.name for field in fields(cls)}
-        values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in header.items()
-            if name in known
-        }
-        values["failures"] = tuple(Failure(*one) for one in values["failures"])
-        first = {name: array for name, array in arrays.items() if name.startswith(_OF_FIT)}
-        for name in arrays.keys() - first.keys():
-            arrays[name].setflags(write=False)
-            values[name] = arrays[name]
-        fitted = Refit.of({name.removeprefix(_OF_FIT): one for name, one in first.items()})
-        return cls(**values, fitted=fitted)
+        return read_archive(Path(path), cls._of_file, holds=_HOLDS)
+
+    @classmethod
+    def _of_file(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> BootstrapResult:
+        """Return the result of a header and arrays, after checks of both."""
+        plain = {one.name for one in fields(cls)} - arrays.keys() - {"fitted"}
+        values = read_fields(header, cls, "the header", sorted(plain))
+        if missing := plain - values.keys():
+            raise KeyError(min(missing))
+        names = (*values["item_names"], *values["latent_names"])
+        check_distinct(names, "names of items and latents")
+        sizes = {"K": len(values["latent_names"]), "J": len(values["item_names"])}
+        sizes |= {"R": len(values["response_names"]), "T": len(values["term_names"])}
+        first = {name: arrays.pop(name) for name in tuple(arrays) if name.startswith(_OF_FIT)}
+        first = {name.removeprefix(_OF_FIT): one for name, one in first.items()}
+        check_arrays(first, REFIT_ARRAYS, sizes)
+        each = {n: a._replace(shape="B" + a.shape) for n, a in REFIT_ARRAYS.items() if n != "asked"}
+        check_arrays(arrays, {**each, "in_sum": Numbers("b", "RG")}, sizes)
+        for array in arrays.values():
+            array.setflags(write=False)
+        return cls(**{**values, **arrays, "fitted": Refit.of(first)})
 
 
 def unidentified_notes(found: BootstrapResult) -> list[str]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hidag.estimator import DCRL
 from hidag.exceptions import DataError, HidagError, HidagWarning
+from hidag.files.schema import Numbers
 from hidag.fitting.settings import NOT_STORED, levels_setting
 from hidag.initialization.start_points import spread_law
 from hidag.latent.laws import LatentLaw, NetworkLaw
@@ -80,6 +81,20 @@ def network_from_arrays(
         tables.append(cells[start : start + size].reshape(shape))
         start += size
     return NetworkLaw(StateSpace(levels), parents, tuple(tables))
+
+
+#: What the fields of a refit hold: J items, R responses, K latents, T terms, S states.
+REFIT_ARRAYS = {
+    "adjacency": Numbers("i", "KK", 0, 1), "q_matrix": Numbers("i", "JK", 0, 1),
+    "intercept": Numbers("f", "R"), "dispersion": Numbers("f", "R", 0, missing=True),
+    "loadings": Numbers("f", "RT"), "cutpoints": Numbers("f", "RC", missing=True),
+    "margins": Numbers("f", "KM", 0, 1 + 1e-9), "joint": Numbers("f", "S", 0, 1 + 1e-9),
+    "agreement": Numbers("f", "K", missing=True), "moved": Numbers("b", ""),
+    "log_likelihood": Numbers("f", "", missing=True), "converged": Numbers("b", ""),
+    "asked": Numbers("u", "TK"), "edges": Numbers("i", "EE", 0, 1),
+    "cells": Numbers("f", "N", 0, 1 + 1e-9, missing=True),
+    "arrows": Numbers("f", "KK", 0, 1 + 1e-9, missing=True),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from hidag.exceptions import Setting, SettingError
 
 #: Largest number of joint states that are listed.
 MAX_LISTED_STATES = 1 << 20
+#: Levels are stored as uint8.
+MAX_LEVELS = 255
 
 
 @dataclass(frozen=True)
@@ -21,10 +23,10 @@ class StateSpace:
     levels: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if len(self.levels) == 0 or min(self.levels) < 2:
+        if not self.levels or min(self.levels) < 2 or max(self.levels) > MAX_LEVELS:
             raise SettingError(
                 "too-few-levels",
-                "every latent needs at least 2 levels, got {levels}",
+                f"every latent needs 2 to {MAX_LEVELS} levels, got {{levels}}",
                 levels=Setting("levels", self.levels),
             )
 

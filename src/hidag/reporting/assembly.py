@@ -174,6 +174,7 @@ def assemble_report(
         misfits=tuple(warning for panel in assessed_first for warning in panel.warnings),
         fit_assessed=any(panel.fit_assessed for panel in parts),
         weighted=sample_weight is not None,
+        fit=result.digest,
     )
     if title is not None:
         content = replace(content, title=title)

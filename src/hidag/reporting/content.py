@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from hidag.exceptions import FileError
+from hidag.files import describe_damage, read_json
+from hidag.files.schema import read_as
 from hidag.formatting import format_row
-from hidag.results import without_nan
+from hidag.results import FitResult, without_nan
 
 
 class Heading:
@@ -92,6 +94,12 @@ class ReportContent:
     weighted: bool = False  # whether fit statistics used the sample weights
     n_resampled: int | None = None  # bootstrap samples; None if none
     unstable_latents: tuple[str, ...] = ()  # warnings about those that bootstrap samples lack
+    fit: str = ""  # `FitResult.digest` of the fit; empty if unknown
+
+    def to_json(self) -> str:
+        """Return the content of a report file, which `load_content` reads."""
+        stored = {"format": _FORMAT, "version": _VERSION, **without_nan(asdict(self))}
+        return json.dumps(stored, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     @property
     def headings(self) -> tuple[str, ...]:
@@ -135,36 +143,39 @@ def display_table(table: Table) -> dict[str, Any]:
     }
 
 
-def save_content(content: ReportContent, path: Path) -> Path:
-    """Write the ``content`` of a report as JSON to ``path``, and return the path."""
-    stored = {"format": _FORMAT, "version": _VERSION, **without_nan(asdict(content))}
-    text = json.dumps(stored, indent=1, ensure_ascii=False, allow_nan=False)
-    path.write_text(text + "\n", "utf-8")
-    return path
-
-
-def load_content(path: Path) -> ReportContent:
-    """Return what `save_content` wrote to ``path``; an empty report if there is no file."""
+def load_content(path: Path, fit: FitResult) -> ReportContent:
+    """Return the content of a report about ``fit`` at ``path``; an empty one without a file."""
     if not path.is_file():
         return ReportContent()
     try:
-        stored = json.loads(path.read_text("utf-8"))
+        stored = read_json(path)
         if stored.pop("format") != _FORMAT or stored.pop("version") != _VERSION:
             raise ValueError("unknown format")
-        fields = {key: _as_tuples(value) for key, value in stored.items()}
-        fields["sections"] = tuple(Section(**section) for section in fields["sections"])
-        fields["tables"] = tuple(Table(**table) for table in fields["tables"])
-        return ReportContent(**fields)
+        content: ReportContent = read_as(stored, ReportContent, "it")
+        _check(content, len(fit.latent_names))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        template = "{path} is not a report file of hidag fit, or it is damaged"
+        template = "{path} is not a report file of hidag fit, or it is damaged ({reason})"
         advice = "remove it to write the report from the fit alone"
-        raise FileError("damaged-report-file", template, advice=advice, path=path) from error
+        params = {"path": path, "reason": describe_damage(error)}
+        raise FileError("damaged-report-file", template, params, advice=advice) from error
+    if content.fit not in ("", fit.digest):
+        template = "{path} is about another fit than the one beside it"
+        advice = "fit again into a folder of its own, or remove the file"
+        raise FileError("other-fit", template, advice=advice, path=path)
+    return content
 
 
-def _as_tuples(value: Any) -> Any:
-    """Return JSON with its lists as tuples."""
-    if isinstance(value, list):
-        return tuple(_as_tuples(entry) for entry in value)
-    if isinstance(value, dict):
-        return {name: _as_tuples(entry) for name, entry in value.items()}
-    return value
+def _check(content: ReportContent, n_latents: int) -> None:
+    """Raise unless the parts of a stored report belong together."""
+    names = {table.name for table in content.tables}
+    if any(not names.issuperset(section.tables) for section in content.sections):
+        raise ValueError("a table of a section is missing")
+    for table in content.tables:
+        for row in table.rows:
+            plain = all(isinstance(cell, str | int | float | None) for cell in row)
+            if len(row) != len(table.header) or not plain or not 0 <= table.decimals <= 17:
+                raise ValueError(f"the table {table.name!r:.60} has an invalid row")
+    shares = content.edge_probabilities
+    square = len(shares) in (0, n_latents) and all(len(row) == len(shares) for row in shares)
+    if not square or not all(0 <= p <= 1 for row in shares for p in row if p == p):
+        raise ValueError("edge_probabilities are no probabilities of pairs of latents")

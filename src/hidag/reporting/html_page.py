@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import base64
 import re
-import tempfile
 import unicodedata
 from collections.abc import Callable, Iterable
 from functools import partial
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
-from hidag.exceptions import FileError, import_extra
+from hidag.exceptions import import_extra
 from hidag.formatting import format_number, replace_hidden
 
 _FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\u2068", "\u2069"
@@ -82,20 +80,6 @@ def render_page(template: str, *, names: Iterable[str] = (), **content: object) 
     environment.filters["visible"] = replace_hidden
     environment.filters["number"] = partial(format_number, grouped=True)
     return environment.get_template(template).render(**content)
-
-
-def write_page(text: str, path: str | Path) -> Path:
-    """Write a page atomically and return its path."""
-    target = Path(path)
-    try:
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".hidag-") as folder:
-            part = Path(folder, target.name)
-            part.write_text(text, "utf-8", newline="\n")
-            part.replace(target)
-    except OSError as error:
-        template, reason = "cannot write the page to '{path}': {reason}", error.strerror or error
-        raise FileError("cannot-write-file", template, path=target, reason=reason) from error
-    return target
 
 
 def data_uri(png: bytes) -> str:

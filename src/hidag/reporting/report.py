@@ -13,6 +13,7 @@ import numpy as np
 
 from hidag.causal.exports import network_law
 from hidag.causal.probability_queries import ConditionedLaw, condition_law, edge_strengths
+from hidag.files import write_file
 from hidag.fitting.settings import NOT_STORED
 from hidag.formatting import sentence_case
 from hidag.identifiability.certificate import STATUS_MARKS, describe_finding, verdict_sentences
@@ -103,7 +104,7 @@ def write_report(
     html_page.require_templates()
     about_fit: dict[str, Any] = {"sample_weight": sample_weight, "bootstrap": bootstrap}
     content = assemble_report(result, X, statistics=statistics, title=title, **about_fit)
-    return html_page.write_page(render_report(result, content, plots=plots), path)
+    return write_file(path, render_report(result, content, plots=plots))
 
 
 def render_report(

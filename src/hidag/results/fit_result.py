@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -232,6 +233,14 @@ class FitResult(
     def _states(self) -> Any:
         # By name, because expectations given a latent are computed from the fit and its law.
         return import_module("hidag.causal").expected_responses(self)
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of names and estimates: files about another fit are refused."""
+        found = hashlib.sha256("\0".join((*self.item_names, *self.latent_names)).encode())
+        for array in (self.intercept, self.loadings, self.q_matrix):
+            found.update(np.ascontiguousarray(array).tobytes())
+        return found.hexdigest()[:16]
 
     @cached_property
     def identifiability(self) -> Certificate:

@@ -4,29 +4,52 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hidag.data.rows import MissingnessPatterns
 from hidag.exceptions import Advice, FileError
+from hidag.files import complete_folder, describe_damage, read_json, write_file
+from hidag.files.schema import (
+    Numbers,
+    check_arrays,
+    check_distinct,
+    check_sizes,
+    read_as,
+    read_fields,
+)
 from hidag.latent.laws import LatentLaw, NetworkLaw, SaturatedLaw
 from hidag.latent.state_space import StateSpace
+from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import MeasurementParameters, Responses
-from hidag.measurement.terms import Terms
+from hidag.measurement.terms import Effects, Interaction, Terms
 from hidag.results.fit_result import FitResult
-from hidag.strategy.observed_likelihood.edge_tests import EdgeTest, KnowledgeCost
+from hidag.strategy.observed_likelihood.edge_tests import EdgeTest
 from hidag.strategy.problem import StartRecord
 from hidag.structure.graphs import CPDAG
+from hidag.structure.knowledge import Knowledge
 
 Arrays = dict[str, NDArray[Any]]
+T = TypeVar("T")
 
 FORMAT_VERSION = 1  # Raised when the layout of saved files changes.
 FIT_FILE = "result.npz"  # Name of a saved fit in the folder that ``hidag fit --out`` writes.
+#: What the arrays of a fit hold: J items with R responses, K latents, T terms.
+_ARRAYS = {
+    "intercept": Numbers("f", "R"), "loadings": Numbers("f", "RT"),
+    "dispersion": Numbers("f", "R", 0, missing=True), "cutpoints": Numbers("f", "RC", missing=True),
+    "trace": Numbers("f", "n2", missing=True), "graph": Numbers("i", "KK", 0, 1),
+    "edge_probabilities": Numbers("f", "KK", 0, 1 + 1e-9, missing=True),
+    "q_given": Numbers("i", "JK", -1, 1), "law_probabilities": Numbers("f", "S", 0, 1 + 1e-9),
+    "seen_bits": Numbers("u", "M8"), "seen_counted": Numbers("f", "M", 0),
+    "seen_squares": Numbers("f", "M", 0),
+}  # fmt: skip
 #: Fields of a result that the header holds as they are.
 _PLAIN = (
     "item_names", "latent_names", "families", "log_likelihood", "objective", "n_samples",
@@ -96,60 +119,75 @@ def load(path: str | Path) -> FitResult:
     FitResult
     """
     place = Path(path)
-    header, arrays = read_archive(place / FIT_FILE if place.is_dir() else place)
-    space = StateSpace(tuple(header["levels"]))
-    families = tuple(header.pop("families"))
+    if place.is_dir():
+        complete_folder(place)
+        place = place / FIT_FILE
+    return read_archive(place, _fit_of)
+
+
+def _fit_of(header: dict[str, Any], arrays: Arrays) -> FitResult:
+    """Return the fit of a header and arrays, after checks of both."""
+    plain = {name: header[name] for name in _PLAIN if name != "families"}
+    plain = read_fields(plain, FitResult, "the header", tuple(plain))
+    facts = read_fields(header["facts"], FitResult, "facts", _FACTS)
+    items, latents = plain["item_names"], plain["latent_names"]
+    families = read_as(header["families"], tuple[str, ...], "families")
+    check_distinct((*items, *latents), "names of items and latents")
+    levels = read_as(header["levels"], tuple[int, ...], "levels")
+    interactions = read_as(header["interactions"], tuple[Interaction, ...], "interactions")
+    parents = read_as(header.get("law_parents"), tuple[tuple[int, ...], ...] | None, "law_parents")
+    linear = read_as(header["linear"], tuple[int, ...], "linear")
+    if not {k for own in interactions for k, _ in own} | {*linear} <= {*range(len(levels))}:
+        raise ValueError("interactions or linear terms are not of the latents")
+    space, terms = StateSpace(levels), Terms(levels, interactions, linear)
     responses = Responses.of(families)
-    facts = header["facts"]
-    costs = facts.pop("knowledge_cost")
-    interactions = tuple(tuple((int(k), int(u)) for k, u in own) for own in header["interactions"])
+    sizes = {"J": len(items), "K": len(latents), "R": len(responses.item), "T": terms.n_terms}
+    sizes |= {"2": 2, "8": (len(items) + 7) // 8}
+    if (len(families), len(levels), plain["n_samples"] >= 0) != (len(items), len(latents), True):
+        raise ValueError("families, levels or the number of rows are wrong")
+    tables: list[NDArray[Any]] = []
+    if parents is not None:
+        if not all(0 <= a < len(levels) for own in parents for a in own):
+            raise ValueError("parents are not latents")
+        tables = [arrays.pop(f"law_table_{k}") for k in range(len(levels))]
+    check_arrays(arrays, _ARRAYS, sizes)
     law: LatentLaw
-    if "law_parents" in header:
-        tables = tuple(arrays[f"law_table_{k}"] for k in range(space.n_latents))
-        law = NetworkLaw(space, tuple(map(tuple, header["law_parents"])), tables)
-    else:
+    if parents is None:
         law = SaturatedLaw(space, arrays["law_probabilities"])
+    else:
+        law = NetworkLaw(space, parents, tuple(tables))
     seen = None
     if "seen_bits" in arrays:
         bits, counted, squares = (arrays[f"seen_{part}"] for part in ("bits", "counted", "squares"))
-        seen = MissingnessPatterns(bits, len(header["item_names"]), counted, squares)
+        seen = MissingnessPatterns(bits, len(items), counted, squares)
+    settings = read_as(header["settings"], Mapping[str, Any], "settings")
+    Effects.of(settings.get("effects", "main"))
+    if not 0.5 < read_as(settings.get("claim_level", 1.0), float, "settings.claim_level") <= 1:
+        raise ValueError("settings.claim_level must be a probability above .5")
+    known = settings.get("knowledge")
+    if isinstance(known, Mapping) and "not stored" not in known:
+        Knowledge.from_dict(known).constraints(latents)
+    own = {name: arrays[name] for name in ("intercept", "loadings", "dispersion", "cutpoints")}
+    parameters = MeasurementParameters(responses.families, **own, terms=terms)
+    needed = np.array([family_named(name).has_dispersion for name in responses.families])
+    if not (arrays["dispersion"][needed] > 0).all():
+        raise ValueError("dispersion must be above 0")
     return FitResult(
-        **{name: _plain(header[name]) for name in _PLAIN if name != "families"},
-        **{name: _plain(value) for name, value in facts.items()},
+        **plain,
+        **facts,
         item_families=() if responses.plain else families,
-        parameters=MeasurementParameters(
-            responses.families,
-            arrays["intercept"],
-            arrays["loadings"],
-            arrays["dispersion"],
-            Terms(space.levels, interactions, tuple(header.get("linear", ()))),
-            arrays["cutpoints"],
-        ),
+        parameters=parameters,
         law=law,
-        graph=CPDAG(arrays["graph"], tuple(header["latent_names"])),
+        graph=CPDAG(arrays["graph"], latents),
         q_given=arrays["q_given"] if header["has_q"] else None,
         trace=arrays["trace"],
-        starts=tuple(
-            StartRecord(**{name: _plain(value) for name, value in record.items()})
-            for record in header["starts"]
-        ),
-        edge_tests=tuple(
-            EdgeTest(**{**test, "pair": tuple(test["pair"])}) for test in header["edge_tests"]
-        ),
-        settings=header["settings"],
-        versions=header["versions"],
+        starts=read_as(header["starts"], tuple[StartRecord, ...], "starts"),
+        edge_tests=read_as(header["edge_tests"], tuple[EdgeTest, ...], "edge_tests"),
+        settings=settings,
+        versions=read_as(header["versions"], Mapping[str, str], "versions"),
         seen_rows=seen,
-        edge_probabilities=arrays.get("edge_probabilities", np.zeros((0, 0))),
-        knowledge_cost={
-            part: KnowledgeCost(**{**cost, "pairs": tuple(map(tuple, cost["pairs"]))})
-            for part, cost in costs.items()
-        },
+        edge_probabilities=arrays["edge_probabilities"],
     )
-
-
-def _plain(value: Any) -> Any:
-    """Return a value of the header: null stands for NaN, lists are tuples."""
-    return float("nan") if value is None else tuple(value) if isinstance(value, list) else value
 
 
 def write_archive(
@@ -164,42 +202,52 @@ def write_archive(
     if pickled:
         raise ValueError(f"arrays of objects would have to be pickled: {', '.join(pickled)}")
     contents: dict[str, Any] = {"header": np.frombuffer(text, dtype=np.uint8), **arrays}
-    try:
-        with path.open("wb") as stream:
+
+    def write(part: Path) -> None:
+        with part.open("wb") as stream:
             np.savez_compressed(stream, **contents)
-    except OSError as error:
-        problem = "cannot write the result to '{path}': {reason}"
-        params = {"path": path, "reason": error.strerror or error}
-        raise FileError("result-not-written", problem, params) from error
+
+    write_file(path, write)
 
 
-def read_archive(path: Path, *, holds: str = "fit") -> tuple[dict[str, Any], Arrays]:
-    """Return the header and the arrays of a file that `write_archive` wrote."""
+def read_archive(
+    path: Path, build: Callable[[dict[str, Any], Arrays], T], *, holds: str = "fit"
+) -> T:
+    """Return what ``build`` makes of the header and the arrays that `write_archive` wrote.
+
+    Whatever is wrong with the file or refused by ``build`` is one error.
+    """
     if not path.exists():
         writer = "result_.save(path)" if holds == "fit" else f"a {holds}'s save(path)"
         text = "no result at '{path}': expected a file written by {writer}"
         raise FileError("result-not-found", text, {"path": path, "writer": writer})
     try:
+        if not zipfile.is_zipfile(path):
+            raise ValueError("it is no zip archive")
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
+            check_sizes(stored.zip)
             arrays = {name: stored[name] for name in stored.files}
-        header: dict[str, Any] = json.loads(arrays.pop("header").tobytes().decode("utf-8"))
-        if header["format"] != f"hidag-{holds}" or int(header["format_version"]) < 1:
-            raise KeyError("format")
+        header: dict[str, Any] = read_json(arrays.pop("header").tobytes())
+        if header.pop("format") != f"hidag-{holds}":
+            raise ValueError(f"it holds no {holds}")
+        version = read_as(header.pop("format_version"), int, "format_version")
         # Checksums of a zip file do not cover the names.
         if header.pop("arrays") != list(arrays):
-            raise KeyError("arrays")
+            raise ValueError("names of arrays are damaged")
+        if 1 <= version <= FORMAT_VERSION:
+            return build(header, arrays)
+        if version < 1:
+            raise ValueError("unknown format")
     except Exception as error:  # A damaged file can fail in any way a reader knows.
-        text = "'{path}' is not a saved hidag {holds}, or it is truncated"
-        params = {"path": path, "holds": holds}
+        text = "'{path}' is not a saved hidag {holds}, or it is truncated or damaged ({reason})"
+        params = {"path": path, "holds": holds, "reason": describe_damage(error)}
         raise FileError("result-damaged", text, params, advice="save it again") from error
-    if header["format_version"] > FORMAT_VERSION:
-        raise FileError(
-            "result-too-new",
-            "'{path}' was written by a newer hidag (format {found}, this one reads up to {known})",
-            {"path": path, "found": header["format_version"], "known": FORMAT_VERSION},
-            advice=Advice("upgrade", "upgrade hidag to read it"),
-        )
-    return header, arrays
+    raise FileError(
+        "result-too-new",
+        "'{path}' was written by a newer hidag (format {found}, this one reads up to {known})",
+        {"path": path, "found": version, "known": FORMAT_VERSION},
+        advice=Advice("upgrade", "upgrade hidag to read it"),
+    )
 
 
 def without_nan(value: Any) -> Any:

@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.exceptions import FileError, HidagError, Setting, SettingError, invalid_setting
+from hidag.files import describe_damage, read_json
+from hidag.files.schema import Numbers, check_arrays, check_distinct, read_as
 from hidag.latent.laws import NetworkLaw
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.families.base import Family, family_named
 from hidag.measurement.parameters import MeasurementParameters
-from hidag.measurement.terms import Terms
+from hidag.measurement.terms import Interaction, Terms
 from hidag.structure.graphs import CPDAG, DAG
 from hidag.views import Content, View
 
@@ -27,6 +29,12 @@ Seed = int | np.random.SeedSequence | np.random.Generator | None
 
 _FORMAT = "hidag-truth"
 _VERSION = 1
+#: What the arrays of a file hold: J items, K latents, T terms.
+_ARRAYS = {
+    "q_matrix": Numbers("f", "JK", 0, 1), "intercept": Numbers("f", "J"),
+    "loadings": Numbers("f", "JT"), "dispersion": Numbers("f", "J", 0, missing=True),
+    "cutpoints": Numbers("f", "JC", missing=True),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
@@ -334,8 +342,8 @@ def simulate(truth: Truth, n_samples: int, *, rng: Seed = None, missing: float =
     return Simulation(X, states, truth)
 
 
-def write_truth(truth: Truth, path: Path) -> None:
-    """Write a truth as JSON; numbers are read back exactly."""
+def truth_json(truth: Truth) -> str:
+    """Return a truth as JSON; numbers are read back exactly."""
     content = {
         "format": _FORMAT,
         "version": _VERSION,
@@ -353,44 +361,49 @@ def write_truth(truth: Truth, path: Path) -> None:
         "tables": [table.tolist() for table in truth.law.tables],
         "graph": json.loads(truth.cpdag.to_json()),
     }
-    path.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
 
 def read_truth(path: Path) -> Truth:
-    """Return the truth from a file that :func:`write_truth` wrote, or from its folder."""
+    """Return the truth from a file that :func:`truth_json` wrote, or from its folder."""
     file = path / "truth.json" if path.is_dir() else path
     if not file.is_file():
         text = "no truth at {file}: expected a truth.json written by hidag simulate"
         raise FileError("missing-file", text, file=str(file))
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = read_json(file)
         if content["format"] != _FORMAT or content["version"] != _VERSION:
             raise KeyError("format")
         return _parse_truth(content)
-    except (OSError, ValueError, KeyError, TypeError, IndexError, HidagError) as error:
-        text = "{file} is not a truth written by hidag simulate, or it is truncated"
-        raise FileError("invalid-file", text, advice="write it again", file=str(file)) from error
+    except (OSError, ValueError, LookupError, TypeError, ArithmeticError, HidagError) as error:
+        text = "{file} is not a truth written by hidag simulate, or it is truncated ({reason})"
+        params = {"file": str(file), "reason": describe_damage(error)}
+        raise FileError("invalid-file", text, params, advice="write it again") from error
 
 
 def _parse_truth(content: dict[str, Any]) -> Truth:
-    law = NetworkLaw(
-        StateSpace(tuple(content["levels"])),
-        tuple(tuple(parents) for parents in content["parents"]),
-        tuple(np.array(table, dtype=np.float64) for table in content["tables"]),
-    )
-    interactions = tuple(
-        tuple((int(k), int(u)) for k, u in pairs) for pairs in content.get("interactions", ())
-    )
-    no_cutpoints: list[list[float]] = [[]] * len(content["families"])
+    items = read_as(content["item_names"], tuple[str, ...], "item_names")
+    latents = read_as(content["latent_names"], tuple[str, ...], "latent_names")
+    check_distinct((*items, *latents), "names of items and latents")
+    space = StateSpace(read_as(content["levels"], tuple[int, ...], "levels"))
+    parents = read_as(content["parents"], tuple[tuple[int, ...], ...], "parents")
+    tables = tuple(np.array(table, dtype=np.float64) for table in content["tables"])
+    interactions = read_as(content["interactions"], tuple[Interaction, ...], "interactions")
+    terms = Terms(space.levels, interactions)
+    families = read_as(content["families"], tuple[str, ...], "families")
+    arrays = {name: np.array(content[name], dtype=np.float64) for name in _ARRAYS}
+    sizes = {"J": len(families), "K": len(latents), "T": terms.n_terms}
+    check_arrays(arrays, _ARRAYS, sizes)
+    law = NetworkLaw(space, parents, tables)
+    q_matrix = arrays.pop("q_matrix").astype(np.int8)
+    if q_matrix.shape[0] != len(items):
+        raise ValueError("names and numbers of items differ")
     return Truth(
-        np.array(content["q_matrix"], dtype=np.int8),
-        np.array(content["intercept"], dtype=np.float64),
-        np.array(content["loadings"], dtype=np.float64),
-        np.array(content["dispersion"], dtype=np.float64),
-        tuple(content["families"]),
-        law,
-        item_names=tuple(content["item_names"]),
-        latent_names=tuple(content["latent_names"]),
-        terms=Terms(law.space.levels, interactions),
-        cutpoints=np.array(content.get("cutpoints", no_cutpoints), dtype=np.float64),
+        q_matrix,
+        **arrays,
+        families=families,
+        law=law,
+        item_names=items,
+        latent_names=latents,
+        terms=terms,
     )

@@ -7,19 +7,17 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hidag.cli.console import collected_warnings, one_line, progress_bar, say, show_warning
-from hidag.cli.folders import FIT_SIGN, Writer, check_folder, fill_folder
+from hidag.cli.folders import FIT_SIGN, check_folder
 from hidag.cli.messages import join_command
-from hidag.cli.output_files import write_csv
+from hidag.cli.output_files import csv_content
+from hidag.files import Content, fill_folder, read_json
 from hidag.plotting.figure import Format, render_figure
-from hidag.reporting.content import Table
 from hidag.reporting.fit_description import format_edges
-from hidag.reporting.html_page import write_page
-from hidag_paper.applications.report import ApplicationReport, ReportFigure
+from hidag_paper.applications.report import ApplicationReport
 
 #: Written last; its presence identifies a complete folder.
 SIGN = "summary.json"
@@ -126,35 +124,27 @@ def run_ecpe_application(folder: Path, out: Path, *, seed: int) -> None:
     run_application(compute, out, source.files)
 
 
-def report_files(report: ApplicationReport, *, command: str | None = None) -> dict[str, Writer]:
-    """Return a writer for each file of a report, summary.json last."""
-    files: dict[str, Writer] = {}
+def report_files(report: ApplicationReport, *, command: str | None = None) -> dict[str, Content]:
+    """Return the content of each file of a report, summary.json last."""
+    files: dict[str, Content] = {}
     for figure in report.figures:
         for ending in _FORMATS:
-            files[f"{figure.name}.{ending}"] = partial(_write_figure, figure=figure, ending=ending)
+            files[f"{figure.name}.{ending}"] = render_figure(
+                figure.draw, figure.size, file_format=ending
+            )
     for table in report.tables:
-        files[f"{table.name}.csv"] = partial(_write_table, table=table)
+        files[f"{table.name}.csv"] = csv_content(table.header, table.rows)
     files[FIT_SIGN] = report.result.save
-    files[_PAGE] = lambda path: write_page(report.render(command=command), path)
+    files[_PAGE] = report.render(command=command)
     content = {**report.summary(), "files": [*files, SIGN]}
-    files[SIGN] = lambda path: path.write_text(
-        json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8"
-    )
+    files[SIGN] = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     return files
-
-
-def _write_figure(path: Path, *, figure: ReportFigure, ending: Format) -> None:
-    path.write_bytes(render_figure(figure.draw, figure.size, file_format=ending))
-
-
-def _write_table(path: Path, *, table: Table) -> None:
-    write_csv(path, table.header, table.rows)
 
 
 def _written_before(folder: Path) -> list[str]:
     """Return the files of an earlier run, which are replaced."""
     try:
-        names = json.loads((folder / SIGN).read_text("utf-8"))["files"]
+        names = read_json(folder / SIGN)["files"]
     except (OSError, ValueError, KeyError, TypeError):
         return []
     # An edited summary must not remove files in other folders.

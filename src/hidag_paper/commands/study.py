@@ -6,15 +6,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from hidag.cli.console import columns, counting_bar, say, show_warning
-from hidag.cli.folders import check_folder, fill_folder
+from hidag.cli.folders import check_folder
 from hidag.exceptions import Advice, Setting, SettingError
+from hidag.files import fill_folder
 from hidag_paper.studies.catalogue import plan_study
 from hidag_paper.studies.execution import StudyProgress, run_study
 from hidag_paper.studies.study_folder import StudyFolder, read_folder
@@ -76,8 +76,7 @@ def run_report(path: Path, published: Path | None, out: Path | None) -> None:
     target = path / "report" if out is None else out
     files = study_files(report)
     check_folder(target, files, sign="report.md")
-    writers = {name: partial(_write, data=data) for name, data in files.items()}
-    fill_folder(target, writers, ())
+    fill_folder(target, files)
     say()
     say(f"written to {target}: {', '.join(files)}")
 
@@ -87,10 +86,6 @@ def _published(folder: StudyFolder, given: Path | None = None) -> Published:
     study = (str(folder.settings["study"]),)
     last = {} if given is None else read_published(given, study)
     return {**read_published(PAPER_TABLES, study), **folder.published, **last}
-
-
-def _write(path: Path, *, data: bytes) -> None:
-    path.write_bytes(data)
 
 
 def print_report(report: StudyReport, path: Path) -> None:

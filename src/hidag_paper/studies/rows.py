@@ -10,13 +10,13 @@ The folder is a Parquet dataset: ``pandas.read_parquet(folder)``, ``polars.read_
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hidag.data.cells import import_arrow
 from hidag.exceptions import Advice, FileError
+from hidag.files import write_file
 from hidag.results import versions_used
 
 #: Numbers, strings, or None for missing values.
@@ -196,32 +196,12 @@ def _read_file(file: Path) -> Iterable[Row]:
 
 
 def _write_file(target: Path, rows: Sequence[Row]) -> None:
-    """Write rows atomically and wait until they are on the disk."""
+    """Write rows into one file."""
     parquet = import_arrow("pyarrow.parquet")
     table = import_arrow("pyarrow").Table.from_pylist(list(rows), schema=_schema())
-    # Outside the folder of rows, in which every file is part of the dataset.
-    temporary = target.parent.with_name(f".{target.parent.name}.part")
-    with temporary.open("wb") as stream:
-        # Statistics and dictionaries would multiply the size of a file with one row.
-        parquet.write_table(
-            table, stream, write_statistics=False, use_dictionary=False, compression="zstd"
-        )
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(temporary, target)
-    _sync_folder(target.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Wait until the entry of the new file is on the disk, where the system supports it."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    # Statistics and dictionaries would multiply the size of a file with one row.
+    small = {"write_statistics": False, "use_dictionary": False, "compression": "zstd"}
+    write_file(target, lambda path: parquet.write_table(table, path, **small))
 
 
 def _schema() -> Any:

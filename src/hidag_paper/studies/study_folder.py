@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hidag.exceptions import Advice, FileError, Setting, SettingError
+from hidag.files import cannot_write, read_json, write_file
 from hidag.fitting.settings import plain_value
 from hidag.results import versions_used
 from hidag_paper.studies.catalogue import Plan
@@ -100,7 +100,7 @@ def open_folder(path: Path, plan: Plan, published: Published | None = None) -> S
     except FileError:
         raise
     except OSError as error:
-        raise _write_error(path, error) from error
+        raise cannot_write(path, error) from error
     return folder
 
 
@@ -115,7 +115,7 @@ def read_folder(path: Path) -> StudyFolder:
             settings=SETTINGS_FILE,
         )
     try:
-        content = json.loads(file.read_text("utf-8"))
+        content = read_json(file)
         if content["format"] != _FORMAT or content["version"] != _VERSION:
             raise KeyError("format")
         return StudyFolder(
@@ -155,7 +155,7 @@ def exclusive_lock(path: Path) -> Iterator[None]:
         path.mkdir(parents=True, exist_ok=True)
         lock = (path / ".lock").open("w")
     except OSError as error:
-        raise _write_error(path, error) from error
+        raise cannot_write(path, error) from error
     with lock as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -167,16 +167,6 @@ def exclusive_lock(path: Path) -> Iterator[None]:
                 path=path,
             ) from None
         yield
-
-
-def _write_error(path: Path, error: OSError) -> FileError:
-    return FileError(
-        "unwritable-folder",
-        "cannot write to the folder {path}: {reason}",
-        advice=_ANOTHER_FOLDER,
-        path=path,
-        reason=error.strerror or str(error),
-    )
 
 
 def _row_settings(plan: Plan) -> dict[str, Any]:
@@ -205,7 +195,7 @@ def _check_settings(path: Path, there: Mapping[str, Any], wanted: Mapping[str, A
 
 
 def _write_settings(folder: StudyFolder) -> None:
-    """Write the settings atomically."""
+    """Write the settings."""
     replicates: dict[str, dict[str, int]] = {}
     for (cell, method), count in folder.asked.items():
         replicates.setdefault(cell.name, {})[method] = count
@@ -220,6 +210,4 @@ def _write_settings(folder: StudyFolder) -> None:
             for (cell, method, rule), mean in folder.published.items()
         ],
     }
-    temporary = folder.path / f"{SETTINGS_FILE}.part"
-    temporary.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
-    os.replace(temporary, folder.path / SETTINGS_FILE)
+    write_file(folder.path / SETTINGS_FILE, json.dumps(content, indent=1) + "\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -14,15 +13,17 @@ import typer
 import hidag
 from hidag.cli import options as opt
 from hidag.cli.console import collected_warnings, progress_bar, say, show_warning
-from hidag.cli.folders import FIT_FILES, FIT_SIGN, Writer, check_folder, fill_folder
+from hidag.cli.folders import BOOTSTRAP_FILES, FIT_FILES, FIT_SIGN, RESAMPLES, check_folder
 from hidag.cli.messages import join_command, render
 from hidag.cli.options import estimation_option, graph_option, item_option, option, output_option
 from hidag.exceptions import FileError, HidagWarning, SettingError
+from hidag.files import Content, fill_folder, read_json
 
 if TYPE_CHECKING:
     from hidag.cli.data_source import Source
 
 app = typer.Typer()
+_UNREADABLE = "cannot read the knowledge in {path}: {reason}"
 
 
 @app.command(
@@ -168,6 +169,7 @@ def fit(
     from hidag.cli.result_text import say_data, say_result
     from hidag.reporting import assemble_report
     from hidag.reporting.fit_description import list_concerns
+    from hidag.results import resumable
 
     n_latents, level_numbers = opt.parse_latents(latents), opt.parse_fit_levels(levels)
     reading = ReadOptions(id_column, weights, missing or (), drop or (), words or ())
@@ -210,29 +212,32 @@ def fit(
         n_jobs=jobs,
         random_state=seed,
     )
-    result, values, issued = fit_source(source, model)
-    result = store_options(result, reading)
+    with resumable(out):
+        result, values, issued = fit_source(source, model)
+        result = store_options(result, reading)
+        written = ["\nno results were written; add --out FOLDER to write them"]
+        misfits: tuple[str, ...] = ()
+        if out is not None:
+            content = assemble_report(
+                result,
+                values,
+                sample_weight=source.weights,
+                statistics=statistics,
+                title=source.title,
+                warnings=issued,
+                render=render,
+            )
+            misfits = content.misfits
+            content = replace(content, command=typed_command(), plots=not no_plots)
+            files = fit_files(result, values, content, ids=source.ids)
+            written = _write_files(out, result, files)
     say_data(result, table)
     say()
     say_result(result, values)
-    for concern in list_concerns(result, issued):
+    for concern in (*list_concerns(result, issued), *misfits):
         show_warning(concern)
-    if out is None:
-        say("\nno results were written; add --out FOLDER to write them")
-        return
-    content = assemble_report(
-        result,
-        values,
-        sample_weight=source.weights,
-        statistics=statistics,
-        title=source.title,
-        warnings=issued,
-        render=render,
-    )
-    for misfit in content.misfits:
-        show_warning(misfit)
-    content = replace(content, command=typed_command(), plots=not no_plots)
-    _write_files(out, result, fit_files(result, values, content, ids=source.ids))
+    for line in written:
+        say(line)
 
 
 def _number_or_text(text: str) -> float | str:
@@ -289,16 +294,17 @@ def read_knowledge(
 
 def _read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text("utf-8"))
-    except json.JSONDecodeError as error:
+        return read_json(path)
+    except UnicodeDecodeError as error:
+        raise FileError("cannot-read-knowledge", _UNREADABLE, path=path, reason=error) from error
+    except ValueError as error:
         template = "{path} is not JSON ({reason}); expected for instance {example}"
         example = '{"required": [["Z1", "Z2"]], "tiers": [["Z1"], ["Z2", "Z3"]]}'
         params = {"path": path, "reason": error, "example": example}
         raise FileError("invalid-json", template, params) from error
-    except (OSError, UnicodeDecodeError) as error:
-        template = "cannot read the knowledge in {path}: {reason}"
-        reason = getattr(error, "strerror", None) or error
-        raise FileError("cannot-read-knowledge", template, path=path, reason=reason) from error
+    except OSError as error:
+        reason = error.strerror or error
+        raise FileError("cannot-read-knowledge", _UNREADABLE, path=path, reason=reason) from error
 
 
 def fit_source(
@@ -331,16 +337,21 @@ def typed_command() -> str:
     return join_command(["hidag", *words])
 
 
-def _write_files(out: Path, result: hidag.FitResult, files: Mapping[str, Writer]) -> None:
-    """Write all files of a fit, and remove those of an earlier fit that no longer apply."""
+def _write_files(out: Path, result: hidag.FitResult, files: Mapping[str, Content]) -> list[str]:
+    """Write all files of a fit in place of those of an earlier one; return what was done."""
     from hidag.cli import output_files
+    from hidag.inference.bootstrap import remove_refits
 
     overwrites, another = (out / FIT_SIGN).exists(), output_files.is_another_fit(out, result)
-    fill_folder(out, files, FIT_FILES)
-    say(f"\nwrote {len(files)} files into {out}: {', '.join(files)}")
-    if removed := output_files.remove_bootstrap(out, refits=another):
-        say(f"removed the bootstrap of the previous fit: {', '.join(removed)}")
+    # Without the last one, files with these names are not ours.
+    bootstrap = BOOTSTRAP_FILES if (out / BOOTSTRAP_FILES[-1]).is_file() else ()
     # Without a fit in the folder, they belong to a fit that is stored elsewhere.
-    names = output_files.goodness_files(out) if overwrites and another else []
-    if removed := output_files.remove_files(out, names):
-        say(f"removed the fit statistics of the previous fit: {', '.join(removed)}")
+    statistics = output_files.goodness_files(out) if overwrites and another else []
+    removed = fill_folder(out, files, [*FIT_FILES, *bootstrap, *statistics])
+    refits = [RESAMPLES] if another and remove_refits(out / RESAMPLES) else []
+    lines = [f"\nwrote {len(files)} files into {out}: {', '.join(files)}"]
+    parts = {"bootstrap": [*bootstrap, *refits], "fit statistics": statistics}
+    for what, names in parts.items():
+        if gone := [name for name in names if name in (*removed, *refits)]:
+            lines.append(f"removed the {what} of the previous fit: {', '.join(gone)}")
+    return lines

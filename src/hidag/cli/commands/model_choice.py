@@ -13,10 +13,11 @@ import typer
 import hidag
 from hidag.cli import options as opt
 from hidag.cli.console import collected_warnings, progress_bar, say, say_columns, show_warning
-from hidag.cli.folders import Writer, check_folder, fill_folder
+from hidag.cli.folders import check_folder
 from hidag.cli.messages import render
 from hidag.cli.options import item_option, option
 from hidag.exceptions import FileError
+from hidag.files import Content, fill_folder
 from hidag.formatting import plural
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def select(
 ) -> None:
     """Compare numbers of latents by several criteria and recommend one."""
     from hidag.cli.data_source import ReadOptions, read_source
+    from hidag.results import resumable
 
     candidates, strengths = opt.parse_range(latents), opt.parse_strengths(penalty_strengths)
     reading = ReadOptions(id_column, weights, missing or (), drop or (), words or ())
@@ -97,7 +99,7 @@ def select(
     if not json_:
         for note in source.notes:
             say(note)
-    with collected_warnings():
+    with collected_warnings(), resumable(out):
         selection = hidag.select(
             source.table,
             candidates,
@@ -110,34 +112,31 @@ def select(
             random_state=seed,
             n_jobs=jobs,
         )
-    if json_:
-        say(json.dumps(selection.to_dict(), indent=1))
-    else:
-        _say_selection(selection)
     if out is not None:
         fill_folder(out, _selection_files(selection, plots=not no_plots), SELECT_FILES)
-        if not json_:
-            say(f"\nwrote the table and the figure into {out}")
+    if json_:
+        say(json.dumps(selection.to_dict(), indent=1))
+        return
+    _say_selection(selection)
+    if out is not None:
+        say(f"\nwrote the table and the figure into {out}")
 
 
-def _selection_files(selection: Selection, *, plots: bool) -> dict[str, Writer]:
-    """Return a writer for each file of a selection, in the order of `SELECT_FILES`."""
-    from hidag.cli.output_files import csv_writer
+def _selection_files(selection: Selection, *, plots: bool) -> dict[str, Content]:
+    """Return the content of each file of a selection, in the order of `SELECT_FILES`."""
+    from hidag.cli.output_files import csv_content
     from hidag.model_selection.selection import COLUMNS
     from hidag.plotting.figure import Format, render_figure
     from hidag.plotting.selection import SIZE, plot_selection
 
-    def write_figure(path: Path, ending: Format) -> None:
-        draw = partial(plot_selection, selection)
-        path.write_bytes(render_figure(draw, SIZE, file_format=ending))
-
+    draw = partial(plot_selection, selection)
     rows = [["" if v is None else v for v in row.values()] for row in selection.rows()]
     text = json.dumps(selection.to_dict(), indent=1) + "\n"
     endings: tuple[Format, ...] = ("png", "svg") if plots else ()
     return {
-        "selection.csv": csv_writer(COLUMNS, rows),
-        **{f"selection.{ending}": partial(write_figure, ending=ending) for ending in endings},
-        "selection.json": lambda path: path.write_text(text, "utf-8"),
+        "selection.csv": csv_content(COLUMNS, rows),
+        **{f"selection.{e}": render_figure(draw, SIZE, file_format=e) for e in endings},
+        "selection.json": text,
     }
 
 

@@ -11,10 +11,11 @@ import typer
 import hidag
 from hidag.cli import options as opt
 from hidag.cli.console import collected_warnings, counting_bar, say, say_columns, show_warning
-from hidag.cli.folders import BOOTSTRAP_FILES, RESAMPLES, Writer, check_folder, fill_folder
+from hidag.cli.folders import BOOTSTRAP_FILES, RESAMPLES, check_folder
 from hidag.cli.messages import message_style, render
 from hidag.cli.options import option
 from hidag.exceptions import HidagError, SettingError
+from hidag.files import Content, fill_folder, write_file
 from hidag.formatting import plural
 
 app = typer.Typer()
@@ -39,18 +40,17 @@ def report(
     """Write the report of a fit, one self-contained HTML page."""
     from hidag.cli.output_files import check_file, load_result
     from hidag.reporting import load_content, render_report
-    from hidag.reporting.html_page import write_page
 
     fitted = load_result(result)
     folder = result if result.is_dir() else result.parent
-    content = load_content(folder / "report.json")
+    content = load_content(folder / "report.json", fitted)
     if title is not None and title.strip():
         content = replace(content, title=title)
     target = folder / "report.html" if out is None else out
     if target.is_dir():
         target = target / "report.html"
     check_file(target, [result], own=folder / "report.html")
-    say(f"wrote {write_page(render_report(fitted, content, render=render), target)}")
+    say(f"wrote {write_file(target, render_report(fitted, content, render=render))}")
 
 
 @app.command()
@@ -131,11 +131,11 @@ def show_standard_errors(
     # Survey weights are no counts of rows: their standard errors are robust ones.
     kind = kind or ("louis" if counts is None else "sandwich")
     found = hidag.standard_errors(fitted, rows, sample_weight=counts, kind=kind, level=level)
-    present_table(found.table, out, found.to_rows() if json_ else found.summary())
     if patterns is not None:
         save_table(patterns, found.patterns)
-        if not json_:
-            say(f"\nwrote {plural(len(found.patterns), 'row')} into {patterns}")
+    present_table(found.table, out, found.to_rows() if json_ else found.summary())
+    if patterns is not None and not json_:
+        say(f"\nwrote {plural(len(found.patterns), 'row')} into {patterns}")
 
 
 @app.command(epilog="Example:\n\n`hidag goodness fit answers.csv --out goodness`")
@@ -154,7 +154,7 @@ def goodness(
 ) -> None:
     """Print fit statistics: criteria, M2, item pairs, items, predictive checks, persons."""
     from hidag.cli.data_source import files_read, read_weights
-    from hidag.cli.output_files import GOODNESS_FILES, csv_writer, load_result, say_json
+    from hidag.cli.output_files import GOODNESS_FILES, csv_content, load_result, say_json
 
     if out is not None:
         inputs = [*files_read(result), *files_read(table)]
@@ -166,20 +166,21 @@ def goodness(
         fitted, rows, sample_weight=counts, n_tables=tables, random_state=seed
     )
     persons = hidag.person_fit(fitted, rows, ids=row_ids, random_state=seed)
-    if json_:
-        say_json({**found.to_dict(style=message_style()), "persons": persons.to_rows()})
-    else:
-        say(found.summary(style=message_style()))
-        say()
-        say(persons.summary(5))
+    contents: dict[str, Content] = {}
     if out is not None:
         parts = (found.pairs, found.items, found.checks, persons.table)
         # Statistics that cannot be computed for many latents have no columns.
         pairs = zip(GOODNESS_FILES, parts, strict=True)
-        writers = {name: csv_writer(one.columns, one.rows) for name, one in pairs if one.columns}
-        fill_folder(out, writers, GOODNESS_FILES)
-        if not json_:
-            say(f"\nwrote {', '.join(writers)} into {out}")
+        contents = {name: csv_content(one.columns, one.rows) for name, one in pairs if one.columns}
+        fill_folder(out, contents, GOODNESS_FILES)
+    if json_:
+        say_json({**found.to_dict(style=message_style()), "persons": persons.to_rows()})
+        return
+    say(found.summary(style=message_style()))
+    say()
+    say(persons.summary(5))
+    if out is not None:
+        say(f"\nwrote {', '.join(contents)} into {out}")
 
 
 @app.command(epilog="Example:\n\n`hidag classify fit answers.csv --id pupil --out people.csv`")
@@ -242,8 +243,7 @@ def bootstrap(
     """Refit bootstrap samples: support of edges and of Q, and intervals of all parameters."""
     from hidag.cli.data_source import files_read, read_items, read_weights
     from hidag.cli.output_files import load_result
-    from hidag.reporting import add_bootstrap, load_content, render_report, save_content
-    from hidag.reporting.html_page import write_page
+    from hidag.reporting import add_bootstrap, load_content, render_report
 
     fitted = load_result(result)
     folder = result if result.is_dir() else result.parent
@@ -264,21 +264,21 @@ def bootstrap(
         )
     files = _bootstrap_files(fitted, found)
     previous = _count_refits(folder)
-    removed = [name for name in BOOTSTRAP_FILES if name not in files and (folder / name).exists()]
-    fill_folder(folder, files, BOOTSTRAP_FILES)
+    content = add_bootstrap(load_content(folder / "report.json", fitted), fitted, found)
+    page = render_report(fitted, content, render=render)
+    report_files = {"report.json": content.to_json(), "report.html": page}
+    removed = fill_folder(folder, {**report_files, **files}, BOOTSTRAP_FILES)
     say(found.summary())
-    content = add_bootstrap(load_content(folder / "report.json"), fitted, found)
-    save_content(content, folder / "report.json")
-    page = write_page(render_report(fitted, content, render=render), folder / "report.html")
-    say(f"\nwrote {', '.join(files)} into {folder}, and the intervals into the report {page}")
+    into = f"into {folder}, and the intervals into the report {folder / 'report.html'}"
+    say(f"\nwrote {', '.join(files)} {into}")
     if previous is not None:
         also = f"; removed {', '.join(removed)}" if removed else ""
         say(f"replaced the results of an earlier bootstrap of {plural(previous, 'refit')}{also}")
 
 
-def _bootstrap_files(fitted: hidag.FitResult, found: hidag.BootstrapResult) -> dict[str, Writer]:
-    """Return a writer for each file of a bootstrap, without intervals if there are few refits."""
-    from hidag.cli.output_files import write_dicts
+def _bootstrap_files(fitted: hidag.FitResult, found: hidag.BootstrapResult) -> dict[str, Content]:
+    """Return the content of each file of a bootstrap, without intervals if there are few refits."""
+    from hidag.cli.output_files import dict_content
     from hidag.inference.intervals import MIN_REPLICATES
     from hidag.reporting.assembly import bootstrap_effects
 
@@ -287,8 +287,8 @@ def _bootstrap_files(fitted: hidag.FitResult, found: hidag.BootstrapResult) -> d
     effect_rows = [] if effects is None else effects.rows()
     tables = (found.edge_table(), found.q_table(), *intervals, effect_rows)
     names = zip(BOOTSTRAP_FILES, tables, strict=False)
-    writers = {name: write_dicts(rows) for name, rows in names if rows}
-    return {**writers, BOOTSTRAP_FILES[-1]: found.save}
+    contents = {name: dict_content(rows) for name, rows in names if rows}
+    return {**contents, BOOTSTRAP_FILES[-1]: found.save}
 
 
 def _count_refits(folder: Path) -> int | None:

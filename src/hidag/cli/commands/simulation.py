@@ -14,10 +14,11 @@ import typer
 import hidag
 from hidag.cli.commands.fit import fit_source, typed_command
 from hidag.cli.console import say, say_columns, show_warning
-from hidag.cli.folders import FIT_FILES, FIT_SIGN, Writer, check_folder, fill_folder
+from hidag.cli.folders import FIT_FILES, FIT_SIGN, check_folder
 from hidag.cli.messages import render
 from hidag.cli.options import FitFile, Json, option, parse_levels
 from hidag.exceptions import DataError, HidagError
+from hidag.files import Content, fill_folder
 from hidag.formatting import plural
 
 if TYPE_CHECKING:
@@ -97,10 +98,10 @@ def simulate(
     say(f"next: {command} && hidag evaluate fit {out}")
 
 
-def simulation_files(data: Simulation) -> dict[str, Writer]:
-    """Return a writer for each of `SIMULATION_FILES`."""
-    from hidag.cli.output_files import csv_writer
-    from hidag.simulation.truth import write_truth
+def simulation_files(data: Simulation) -> dict[str, Content]:
+    """Return the content of each of `SIMULATION_FILES`."""
+    from hidag.cli.output_files import csv_content
+    from hidag.simulation.truth import truth_json
 
     def shortest(value: float) -> str:
         """Return the shortest text that reads back as the same number."""
@@ -109,9 +110,9 @@ def simulation_files(data: Simulation) -> dict[str, Writer]:
     truth = data.truth
     types = zip(truth.item_names, truth.families, strict=True)
     return {
-        "responses.csv": csv_writer(truth.item_names, (map(shortest, r) for r in data.X.tolist())),
-        "types.csv": csv_writer(["item", "type"], types),
-        "truth.json": lambda path: write_truth(truth, path),
+        "responses.csv": csv_content(truth.item_names, (map(shortest, r) for r in data.X.tolist())),
+        "types.csv": csv_content(["item", "type"], types),
+        "truth.json": truth_json(truth),
     }
 
 
@@ -204,19 +205,18 @@ def run_assessment(out: Path, seed: int) -> None:
         truth.n_latents, family=source.family, n_starts=5, random_state=int(fit_seed)
     )
     result, values, issued = fit_source(source, model)
-    for concern in list_concerns(result, issued):
-        show_warning(concern)
-    say_types(result)
-
     # The truth is not used before this line.
     evaluation = hidag.evaluate(result, truth)
     graph = result.graph.permute(evaluation.permutation).rename(truth.latent_names)
-    _say_comparison(result, truth, evaluation, graph)
     title = "A small assessment"
     content = assemble_report(result, values, title=title, warnings=issued, render=render)
     written = fit_files(result, values, replace(content, command=typed_command()))
     figures = _comparison_figures(result, truth, evaluation, graph)
     fill_folder(out, {**figures, **written}, (*FIT_FILES, *COMPARISONS))
+    for concern in list_concerns(result, issued):
+        show_warning(concern)
+    say_types(result)
+    _say_comparison(result, truth, evaluation, graph)
     say(f"\n{time.monotonic() - start:.0f} seconds; open {out / 'report.html'}, or the figures")
     for name in COMPARISONS:
         say(f"  {out / name}")
@@ -283,10 +283,10 @@ def _say_comparison(result: FitResult, truth: Truth, evaluation: Evaluation, gra
 
 def _comparison_figures(
     result: FitResult, truth: Truth, evaluation: Evaluation, graph: CPDAG
-) -> dict[str, Writer]:
+) -> dict[str, Content]:
     import numpy as np
 
-    from hidag.cli.output_files import png_writer
+    from hidag.cli.output_files import png_content
     from hidag.plotting import plot_graph, plot_q, size_of_graph, size_of_q
 
     order = np.array(evaluation.permutation, dtype=np.intp)
@@ -301,7 +301,7 @@ def _comparison_figures(
         )
 
     draw = (
-        png_writer(lambda ax: plot_graph(graph, ax, truth=truth.cpdag), size, fill=True),
-        png_writer(draw_q, q_size),
+        png_content(lambda ax: plot_graph(graph, ax, truth=truth.cpdag), size, fill=True),
+        png_content(draw_q, q_size),
     )
     return dict(zip(COMPARISONS, draw, strict=True))

@@ -14,6 +14,7 @@ from hidag.cli.console import collected_warnings, say, say_columns, show_warning
 from hidag.cli.messages import render
 from hidag.cli.options import FitFile, Json, NumbersFile, option, parse_pairs
 from hidag.exceptions import Advice, SettingError, invalid_setting
+from hidag.files import write_file
 from hidag.formatting import format_number, format_range, format_row
 
 if TYPE_CHECKING:
@@ -290,11 +291,11 @@ def _format_effect(row: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _write(path: Path | None, names: list[str], rows: list[_Row]) -> None:
-    from hidag.cli.output_files import save_file, write_dicts
+    from hidag.cli.output_files import dict_content
 
     if path is not None:
         reason = ["reason"] if any("reason" in row for row in rows) else []
-        save_file(path, write_dicts(rows, names + reason))
+        write_file(path, dict_content(rows, names + reason))
 
 
 @app.command(epilog="Example:\n\n`hidag export fit --format bif --out latents.bif`")
@@ -311,7 +312,7 @@ def export(
 ) -> None:
     """Export the network of the latents for other programs."""
     from hidag.causal.exports import EXPORTS
-    from hidag.cli.output_files import check_file, load_result, save_file
+    from hidag.cli.output_files import check_file, load_result
 
     if kind not in EXPORTS:
         raise invalid_setting("format", f"one of {', '.join(sorted(EXPORTS))}", kind)
@@ -322,7 +323,7 @@ def export(
     if out is None:
         say(text.rstrip("\n"))
     else:
-        save_file(out, lambda path: path.write_text(text, "utf-8"))
+        write_file(out, text)
         say(f"wrote {out}")
     for note in (*map(render, issued), *_describe_losses(fitted, kind, items=items)):
         # On standard error: the network may be piped into another program.
