@@ -58,8 +58,8 @@ _NAMES = {
 _HOMES = {name: f"hidag.{home}" for home, names in _NAMES.items() for name in names}
 #: Packages that are loaded at first use too.
 _PACKAGES = (
-    "causal", "diagnostics", "identifiability", "inference", "metrics", "model_selection",
-    "plotting", "reporting", "simulation", "structure",
+    "causal", "datasets", "diagnostics", "identifiability", "inference", "metrics",
+    "model_selection", "plotting", "reporting", "simulation", "structure",
 )  # fmt: skip
 
 __all__ = [*sorted(_HOMES), *_PACKAGES]

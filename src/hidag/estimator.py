@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,14 @@ from hidag.views import Library
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from hidag.latent.laws import LatentLaw
+    from hidag.measurement.terms import Terms
+    from hidag.structure.graphs import CPDAG
+
 Array = NDArray[np.float64]
+Auto = Literal["auto"]
+Effect = Literal["main", "auto", "all", "acdm", "gdina", "dina", "dino"]
+PenaltyName = Literal["tlp", "scad", "mcp"]
 logger = logging.getLogger("hidag")
 #: Attributes of a fitted estimator that are those of its result, with an underscore at the end.
 _FITTED = (
@@ -48,6 +55,21 @@ class FittedModel(FitMethods, TransformerMixin):  # type: ignore[misc]
     """
 
     result_: FitResult
+    q_matrix_: NDArray[np.int8]
+    intercept_: Array
+    loadings_: Array
+    terms_: Terms
+    dispersion_: Array
+    cutpoints_: Array
+    latent_law_: LatentLaw
+    graph_: CPDAG
+    edge_probabilities_: Array
+    log_likelihood_: float
+    n_iter_: int
+    converged_: bool
+    trace_: Array
+    families_: tuple[str, ...]
+    latent_names_: tuple[str, ...]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "result_")
@@ -295,6 +317,16 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
     families_ : tuple of str
     latent_names_ : tuple of str
     result_ : FitResult
+
+    Examples
+    --------
+    >>> import hidag
+    >>> skills = hidag.datasets.load_skills()
+    >>> model = hidag.DCRL(3, q_matrix=skills.q_matrix, random_state=0).fit(skills.X)
+    >>> model.result_
+    FitResult(3 latents, 15 items, 800 rows)
+    >>> model.predict_proba(skills.X).shape
+    (800, 3)
     """
 
     #: Initial values of refits, and a map of the knowledge to their latents; see ``run_stages``.
@@ -303,26 +335,26 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
 
     def __init__(  # noqa: PLR0913
         self,
-        n_latents: int | str,
+        n_latents: int | Auto,
         *,
         levels: int | str | Sequence[int | str] = 2,
-        effects: str | int = "main",
+        effects: Effect | int = "main",
         family: str | Sequence[str] | Mapping[Any, str] = "auto",
         q_matrix: Any = None,
-        penalty: str | None = "tlp",
+        penalty: PenaltyName | None = "tlp",
         penalty_strength: float | None = None,
         penalty_threshold: float | None = None,
-        method: str = "auto",
-        law: str = "auto",
+        method: Literal["auto", "em", "saem"] = "auto",
+        law: Literal["auto", "network", "saturated"] = "auto",
         resample: str | int | float | Callable[[int], float] = "expected",
-        effective_size: str | float = "auto",
+        effective_size: Literal["auto", "all"] | float = "auto",
         graph_score: Any = "auto",
-        equivalent_sample_size: float | str = "auto",
-        search: str | Callable[..., Any] = "xges",
-        uncertainty: str = "quick",
+        equivalent_sample_size: float | Auto = "auto",
+        search: Literal["xges", "ges", "exact"] | Callable[..., Any] = "xges",
+        uncertainty: Literal["quick", "full", "none"] = "quick",
         claim_level: float = 0.8,
         knowledge: Any = None,
-        n_starts: int | str = "auto",
+        n_starts: int | Auto = "auto",
         max_iter: int = 300,
         tol: float = 1e-4,
         n_sweeps: int = 1,
@@ -438,7 +470,7 @@ def select(
     latents: Iterable[int] | None = None,
     *,
     penalty_strengths: Sequence[float | None] = (None,),
-    fits: str = "near",
+    fits: Literal["near", "all", "none"] = "near",
     folds: int = 3,
     sample_weight: Any = None,
     progress: Callable[[str], None] | None = None,
@@ -471,6 +503,13 @@ def select(
     -------
     Selection
         ``.recommended``, ``.margin``, ``.votes``, ``.rows()``, ``.verdict()``, ``.result``.
+
+    Examples
+    --------
+    >>> import hidag
+    >>> skills = hidag.datasets.load_skills()
+    >>> hidag.select(skills.X, range(2, 6), fits="none").recommended
+    3
     """
     fixed = next((name for name in _SELECTED if name in settings), None)
     if fixed is not None:

@@ -179,6 +179,15 @@ def average_effects(
     -------
     AverageEffects
         Bounds of the effects, shape (causes, effects), and intervals with replicates.
+
+    Examples
+    --------
+    >>> import hidag
+    >>> skills = hidag.datasets.load_skills()
+    >>> model = hidag.DCRL(3, q_matrix=skills.q_matrix, random_state=0).fit(skills.X)
+    >>> effects = hidag.average_effects(model, items=False)
+    >>> effects.to_frame().shape
+    (6, 5)
     """
     fitted = as_result(result)
     check_level(level)

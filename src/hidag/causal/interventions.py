@@ -352,6 +352,16 @@ def what_if(
     -------
     WhatIfResult
         Probabilities of the latents' levels and means of the items, without and with the query.
+
+    Examples
+    --------
+    >>> import hidag
+    >>> skills = hidag.datasets.load_skills()
+    >>> model = hidag.DCRL(3, q_matrix=skills.q_matrix, random_state=0).fit(skills.X)
+    >>> found = hidag.what_if(model, do={"Z1": 1})
+    >>> before, low, high = found.latent("Z3")
+    >>> bool(low[1] <= high[1])
+    True
     """
     return InterventionModel(result, graph=graph, limit=limit).query(do, given)
 

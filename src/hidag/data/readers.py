@@ -188,6 +188,16 @@ def read_file(
     Returns
     -------
     pyarrow.Table
+
+    Examples
+    --------
+    >>> import hidag
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "answers.csv"
+    ...     _ = path.write_text("a,b\\n1,yes\\n0,no\\n")
+    ...     hidag.read_file(path).column_names
+    ['a', 'b']
     """
     return _read_with_notes(Path(path), leave_out, missing, labels)[0]
 

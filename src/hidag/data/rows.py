@@ -99,6 +99,12 @@ def survey_weights(weights: Any) -> Floats:
     ``draw_asymptotic``, standard errors of the kind "sandwich" and the bootstrap take it. The
     numbers do not show which one is meant. With the weights returned here both agree. With
     frequencies, repeat the rows instead: ``numpy.repeat(X, counts, axis=0)``.
+
+    Examples
+    --------
+    >>> import hidag
+    >>> float(hidag.survey_weights([1, 1, 4]).sum())
+    2.0
     """
     name = Setting("weights")
     found = _as_floats(weights, name)

@@ -323,6 +323,17 @@ def classify(result: AnyFit, X: Any, *, ids: Sequence[Any] | None = None) -> Cla
     -------
     Classification
         Posteriors and most probable levels of the N rows, accuracy and consistency by latent.
+
+    Examples
+    --------
+    >>> import hidag
+    >>> skills = hidag.datasets.load_skills()
+    >>> model = hidag.DCRL(3, q_matrix=skills.q_matrix, random_state=0).fit(skills.X)
+    >>> found = hidag.classify(model, skills.X)
+    >>> found
+    Classification(800 rows, 3 latents)
+    >>> found.quality.columns
+    ('latent', 'accuracy', 'consistency', 'kappa', 'entropy', 'n_rows')
     """
     fitted = as_result(result)
     values = fitted.rows(X)

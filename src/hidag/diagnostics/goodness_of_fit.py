@@ -360,6 +360,15 @@ def fit_statistics(
     -------
     FitStatistics
         M2 with RMSEA2 and SRMSR, fit of items and pairs of items, predictive checks.
+
+    Examples
+    --------
+    >>> import hidag
+    >>> skills = hidag.datasets.load_skills()
+    >>> model = hidag.DCRL(3, q_matrix=skills.q_matrix, random_state=0).fit(skills.X)
+    >>> found = hidag.fit_statistics(model, skills.X, n_tables=5)
+    >>> found.absolute.rmsea < 0.03  # M2, RMSEA2 and SRMSR of categorical items
+    True
     """
     fitted = as_result(result)
     values, weights = fitted_rows.weighted_sample(

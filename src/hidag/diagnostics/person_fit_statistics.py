@@ -104,6 +104,15 @@ def person_fit(
     -------
     PersonFit
         A table with a row for each of the N rows: lz, its p-value and the number of answers.
+
+    Examples
+    --------
+    >>> import hidag
+    >>> skills = hidag.datasets.load_skills()
+    >>> model = hidag.DCRL(3, q_matrix=skills.q_matrix, random_state=0).fit(skills.X)
+    >>> found = hidag.person_fit(model, skills.X)
+    >>> found.table.columns
+    ('id', 'lz', 'p_value', 'n_items')
     """
     fitted = as_result(result)
     values = observable_values(fitted, X)

@@ -201,6 +201,14 @@ def validate_q(
     -------
     QValidation
         The tests of all entries, the suggested Q and the steps that lead to it.
+
+    Examples
+    --------
+    >>> import hidag
+    >>> skills = hidag.datasets.load_skills()
+    >>> model = hidag.DCRL(3, q_matrix=skills.q_matrix, random_state=0).fit(skills.X)
+    >>> hidag.validate_q(model, skills.X)
+    QValidation(0 of 45 entries would be changed)
     """
     for name, number in (("n_resamples", n_resamples), ("max_changes", max_changes)):
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:

@@ -192,6 +192,13 @@ def check_identifiability(
     Certificate
         `strict`, `generic`, `findings`, `summary()`. The verdicts presume the assumptions that
         neither Q nor the families decide (positive distribution, faithfulness, monotone items).
+
+    Examples
+    --------
+    >>> import hidag
+    >>> skills = hidag.datasets.load_skills()
+    >>> hidag.check_identifiability(skills.q_matrix, effects="main").generic
+    True
     """
     fit = getattr(q_matrix, "result_", q_matrix)
     if hasattr(fit, "parameters"):

@@ -198,6 +198,14 @@ def bootstrap(  # noqa: PLR0913
     -------
     BootstrapResult
         The refits, and tables of intervals and of the support of edges and of Q.
+
+    Examples
+    --------
+    >>> import hidag
+    >>> skills = hidag.datasets.load_skills()
+    >>> model = hidag.DCRL(3, q_matrix=skills.q_matrix, random_state=0).fit(skills.X)
+    >>> hidag.bootstrap(model, skills.X, n_resamples=3, start="fitted", random_state=0)
+    BootstrapResult(3 refits of 800 rows, nonparametric)
     """
     count = checked_count("n_resamples", n_resamples)
     for name, value, choices in (("kind", kind, KINDS), ("start", start, STARTS)):

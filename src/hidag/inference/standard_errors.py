@@ -275,6 +275,15 @@ def standard_errors(
     -------
     StandardErrors
         Estimates, standard errors and intervals of P parameters; ``to_rows`` lists them.
+
+    Examples
+    --------
+    >>> import hidag
+    >>> skills = hidag.datasets.load_skills()
+    >>> model = hidag.DCRL(3, q_matrix=skills.q_matrix, random_state=0).fit(skills.X)
+    >>> found = hidag.standard_errors(model, skills.X)
+    >>> found.table.columns
+    ('kind', 'of', 'term', 'estimate', 'standard_error', 'lower', 'upper')
     """
     if kind not in KINDS:
         raise invalid_setting("kind", Choices(tuple(KINDS)), kind)

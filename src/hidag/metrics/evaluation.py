@@ -210,6 +210,14 @@ def evaluate(estimate: object, truth: object) -> Evaluation:
     -------
     Evaluation
         Errors of Q, graph, coefficients and latent distribution after the matching.
+
+    Examples
+    --------
+    >>> import hidag
+    >>> skills = hidag.datasets.load_skills()
+    >>> model = hidag.DCRL(3, q_matrix=skills.q_matrix, random_state=0).fit(skills.X)
+    >>> hidag.evaluate(model, skills.truth)
+    Evaluation(SHD 0, wrong entries of Q 0)
     """
     ours, true = Parts.of(estimate), Parts.of(truth)
     matching = match_latents(ours, true)

@@ -99,6 +99,17 @@ def write_report(
     ------
     FileError
         If the file cannot be written.
+
+    Examples
+    --------
+    >>> import hidag
+    >>> skills = hidag.datasets.load_skills()
+    >>> model = hidag.DCRL(3, q_matrix=skills.q_matrix, random_state=0).fit(skills.X)
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = hidag.write_report(model, pathlib.Path(folder) / "report.html", plots=False)
+    ...     path.stat().st_size > 10_000
+    True
     """
     result = as_result(model)
     html_page.require_templates()

@@ -117,6 +117,16 @@ def load(path: str | Path) -> FitResult:
     Returns
     -------
     FitResult
+
+    Examples
+    --------
+    >>> import hidag
+    >>> skills = hidag.datasets.load_skills()
+    >>> model = hidag.DCRL(3, q_matrix=skills.q_matrix, random_state=0).fit(skills.X)
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     hidag.load(model.result_.save(pathlib.Path(folder) / "fit.npz"))
+    FitResult(3 latents, 15 items, 800 rows)
     """
     place = Path(path)
     if place.is_dir():

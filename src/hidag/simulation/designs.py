@@ -412,6 +412,13 @@ def design(
     -------
     Truth
         Q, coefficients, latent distribution and graph of the cell.
+
+    Examples
+    --------
+    >>> import hidag
+    >>> truth = hidag.design("Tree-5", "Q1", "gaussian", rng=1)
+    >>> truth
+    Truth(15 items, 5 latents)
     """
     if q not in BANDWIDTHS:
         raise invalid_setting("q", Choices(tuple(BANDWIDTHS)), q)

@@ -321,6 +321,13 @@ def simulate(truth: Truth, n_samples: int, *, rng: Seed = None, missing: float =
     -------
     Simulation
         Items, shape (N, J), NaN where a cell is missing, and latent states, shape (N, K).
+
+    Examples
+    --------
+    >>> import hidag
+    >>> truth = hidag.design("Tree-5", "Q1", "gaussian", rng=1)
+    >>> hidag.simulate(truth, 100, rng=2).X.shape
+    (100, 15)
     """
     if n_samples < 1:
         raise invalid_setting("n_samples", "at least 1", n_samples)

@@ -146,6 +146,16 @@ def discover(
     -------
     CPDAG
         Over K variables.
+
+    Examples
+    --------
+    >>> import hidag
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> cause = rng.integers(0, 2, 500)
+    >>> effect = np.where(rng.random(500) < 0.8, cause, 1 - cause)
+    >>> hidag.discover(np.column_stack([cause, effect]))
+    CPDAG(2 variables, 0 directed edges, 1 undirected edges)
     """
     return search_graph(
         as_counts(data, weights=weights, names=names),

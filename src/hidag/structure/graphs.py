@@ -34,6 +34,13 @@ class DAG(NamedGraph, title="{0.n_variables} variables, {0.n_edges} edges"):
         ``adjacency[i, j] = 1`` means i -> j.
     names : sequence of str, length K, optional
         Default ``Z1 .. ZK``.
+
+    Examples
+    --------
+    >>> import hidag
+    >>> dag = hidag.DAG.from_edges(["a", "b", "c"], [("a", "c"), ("b", "c")])
+    >>> dag.to_cpdag().directed_edges
+    [('a', 'c'), ('b', 'c')]
     """
 
     def __init__(self, adjacency: ArrayLike, names: Sequence[str] | None = None) -> None:
@@ -87,6 +94,13 @@ class CPDAG(NamedGraph):
         ``a[i, j] = 1, a[j, i] = 0`` means i -> j; both 1 means i - j.
     names : sequence of str, length K, optional
         Default ``Z1 .. ZK``.
+
+    Examples
+    --------
+    >>> import hidag
+    >>> graph = hidag.CPDAG.from_edges(["a", "b"], undirected=[("a", "b")])
+    >>> graph.n_members()
+    2
     """
 
     @classmethod

@@ -50,6 +50,12 @@ class Knowledge:
         level) without the prerequisite. In a fit such states have probability zero, and each
         direct prerequisite is a required edge to its skill. In a search alone the score does not
         penalise the parameters of such states, if no row is in one of them.
+
+    Examples
+    --------
+    >>> import hidag
+    >>> hidag.Knowledge(required=[("Z1", "Z2")]).required
+    [('Z1', 'Z2')]
     """
 
     required: Sequence[tuple[Variable, Variable]] = field(default_factory=tuple)

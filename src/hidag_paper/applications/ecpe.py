@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -127,7 +127,7 @@ def run_ecpe(
     def fit(effects: str, known: Knowledge | None = None, tol: float = 1e-4) -> FitResult:
         model = DCRL(
             len(SKILLS),
-            effects=effects,
+            effects=cast(Any, effects),
             family="bernoulli",
             law="saturated",
             q_matrix=q,

@@ -193,7 +193,8 @@ def fit_timss(
     table: TimssTable, seed: int, *, law: str = "saturated", n_starts: int | str = "auto"
 ) -> DCRL:
     """Fit the skills with the Q-matrix of the table."""
-    model = DCRL(**_settings(table, seed), law=law, n_starts=n_starts).fit(table.values)
+    settings = _settings(table, seed) | {"law": law, "n_starts": n_starts}
+    model = DCRL(**settings).fit(table.values)
     model.result_ = replace(model.result_, item_names=table.item_names)
     return model
 

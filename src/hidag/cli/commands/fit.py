@@ -189,7 +189,9 @@ def fit(
         warn_of_ids(source.ids, id_column)
     names = () if source.q is None else source.q.column_names
     edges = require or (), forbid or (), tiers, hierarchy or ()
-    model = hidag.DCRL(
+    # The settings are text until the estimator checks them.
+    estimator: Any = hidag.DCRL
+    model = estimator(
         n_latents,
         levels=level_numbers,
         effects=opt.parse_effects(effects),

@@ -6,7 +6,7 @@ import json
 import re
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -106,7 +106,7 @@ def select(
             family=source.family,
             sample_weight=source.weights,
             progress=None if json_ else lambda sentence: say(f"  {sentence}"),
-            fits=fits,
+            fits=cast(Any, fits),
             folds=folds,
             penalty_strengths=strengths,
             random_state=seed,
@@ -267,7 +267,7 @@ def validate_q(
         model = hidag.DCRL(
             source.q.num_columns - 1,
             levels=level_numbers,
-            effects=opt.parse_effects(effects),
+            effects=cast(Any, opt.parse_effects(effects)),
             family=source.family,
             random_state=seed,
             observer=observer,
