@@ -365,14 +365,13 @@ class LevelsConfig:
     mixture_steps: int = 60
     # Safeguard: smallest standard deviation of a level as a share of the score's, for ties.
     min_level_sd: float = 0.05
+    # Latents first have the largest number of levels with at most so many joint states.
+    root_states: int = 1 << 10
     # EM steps after the number of levels of a latent has changed, starts whose assignments are
     # improved by exchanges, and assignments that become starting points.
     steps_of_gain: int = 20
     max_climbs: int = 3
     max_points: int = 3
-    # Other assignments whose objective is this close are fitted, too: short runs on a sample of
-    # binary items differ by less (benchmarks/unequal_levels.py).
-    near_tie: float = 20.0
     max_rounds: int = 3  # Rounds of moves.
     # Units of log-likelihood that a move must gain: EM ends within less of its maximum.
     min_gain: float = 0.5
@@ -395,6 +394,8 @@ class LevelsConfig:
     steps_to_choose: int = 60
     choice_tolerance: float = 0.05
     max_level_rounds: int = 6
+    # Exchanges of levels, and merged and split levels, that loadings are selected again after.
+    max_moved: int = 2
 
 
 @dataclass(frozen=True)

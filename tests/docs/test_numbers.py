@@ -180,7 +180,7 @@ SPECIFICATION = [
         lambda m: f"with m = {m} ([effective_size.md]",
     ),
     (("CONFIG.levels.n_rows",), lambda n: f"common variance, on up to {n:,} rows"),
-    (("CONFIG.levels.near_tie",), lambda near: f"likely if they come within {near:g} of the best"),
+    (("CONFIG.levels.root_states",), lambda n: f"at most {n:,} joint states"),
     (
         ("CONFIG.graph_search.max_exact_lean_variables",),
         lambda n: f'`search="xges"` is exact with at most {n} latents',

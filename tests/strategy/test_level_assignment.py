@@ -121,8 +121,8 @@ def test_exchanges_lead_from_a_wrong_assignment_to_the_right_one():
     allowed = allowed_coefficients(items.q_matrix, items.terms)
     problem = Problem(data, space, basis, allowed, NO_SPARSITY, Schedule())
     now = run_em(problem, items, law)
-    # The likely assignment gives four levels to the latent of the second five items.
-    (found,) = other_assignments(problem, data, now)
+    # The best exchange gives four levels to the latent of the second five items.
+    found = other_assignments(problem, data, now)[0]
     largest = np.abs(found.parameters.strengths).argmax(axis=1)
     assert (largest[5:10] == 0).all()
     assert (largest[:5] != 0).all()

@@ -322,7 +322,10 @@ def log_evidence(
             values.append(loadings[j, inside] * own)
             block = _marginal_information(information[j], inside)
             blocks.append(block * scales[j] ** 2 * np.outer(own, own))
-    n_chosen, n_optional = int((optional & (loadings != 0)).sum()), int(optional.sum())
+    # The steps of a latent are one entry of Q.
+    entries = np.unique(parameters.terms.main_latents, return_index=True)[1]
+    optional = optional[:, entries]
+    n_chosen, n_optional = int((optional & parameters.support).sum()), int(optional.sum())
     # Uniform prior of the number of loadings, and of the supports with this number.
     choice = float(betaln(n_chosen + 1.0, n_optional - n_chosen + 1.0))
     if not values:

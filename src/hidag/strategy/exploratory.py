@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.config import CONFIG
-from hidag.em.em import Estimate, Observer, run_em
+from hidag.em.em import Estimate, Observer, append_run, run_em
 from hidag.em.information import information_ratio
 from hidag.em.m_step import Basis, penalty_scales, total_penalty
 from hidag.em.support import select_support
@@ -32,16 +32,20 @@ from hidag.initialization.start_points import StartPoint, spread_law
 from hidag.latent.laws import SaturatedLaw, factorise_counts
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
-from hidag.measurement.penalties import NO_SPARSITY
 from hidag.measurement.terms import Terms
 from hidag.strategy.moves.level_assignment import assign_levels, other_assignments
-from hidag.strategy.moves.level_moves import relabel_levels, with_level_moves
+from hidag.strategy.moves.level_moves import (
+    relabel_levels,
+    short_runs_after_moves,
+    with_level_moves,
+)
 from hidag.strategy.moves.optima import (
     converge,
     loading_similarity,
     mostly_agree,
     run_to_convergence,
     try_monotone_loadings,
+    with_selected_loadings,
 )
 from hidag.strategy.moves.unpenalised_steps import try_unpenalised_steps
 from hidag.strategy.problem import NetworkEstimate, SearchProblem, StageOne, StartRecord
@@ -242,9 +246,12 @@ def _improve_levels(now: Candidate, problem: SearchProblem, observer: Observer) 
             at.parameters, at.probabilities, problem.space, problem.basis.features
         )[: CONFIG.levels.max_relabelled]
         if problem.levels_unassigned:
-            others = other_assignments(problem, some, at)
+            others = other_assignments(problem, some, at)[: CONFIG.levels.max_moved]
             moves += [(one.parameters, one.probabilities) for one in others]
+        whole = with_selected_loadings(problem, at.parameters)
+        moved = short_runs_after_moves(at, found.parents, whole)[: CONFIG.levels.max_moved]
         tried = [finish(restructure(*move)) for move in moves]
+        tried += [finish(replace(found, estimate=append_run(at, one))) for one in moved]
         best = max(tried, key=lambda one: one.criterion, default=found)
         if best.criterion <= found.criterion + CONFIG.levels.min_gain:
             break
@@ -259,17 +266,8 @@ def _fit_selected(
 
     All steps of a latent that an item has are free; the penalty may have removed some of them.
     """
-    final = replace(
-        problem,
-        penalty=NO_SPARSITY,
-        adapt=False,
-        schedule=problem.tolerating(CONFIG.exploratory.final_tolerance),
-    )
-
-    items = network.estimate.parameters
-    own = problem.allowed.copy()
-    own[:, 1:] *= items.terms.support(items.support)
-    fixed = replace(final, allowed=own)
+    final = replace(problem, schedule=problem.tolerating(CONFIG.exploratory.final_tolerance))
+    fixed = with_selected_loadings(final, network.estimate.parameters)
     one = replace(first, estimate=network.estimate, parents=network.parents)
     found = with_level_moves(structural_em(fixed, one), one, fixed)
     cost = total_penalty(

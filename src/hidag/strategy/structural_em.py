@@ -26,10 +26,12 @@ from hidag.latent.laws import (
     SaturatedLaw,
     are_equivalent,
     factorise_counts,
+    markov_class,
     network_complexity,
 )
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import order_all_levels
+from hidag.strategy.observed_likelihood.likelihood_search import SingleChanges, edges_of
 from hidag.strategy.problem import NetworkEstimate, SearchProblem
 
 Array = NDArray[np.float64]
@@ -108,20 +110,26 @@ def _without_needless_edges(
         return log_likelihood - law_complexity(fitted, graph, space, data.n_counted)
 
     best = criterion(parents, estimate.probabilities, estimate.log_likelihood)
+    changes = SingleChanges()
     while True:
+        # Without an edge, two members of a class may be of different classes.
+        smaller = {
+            markov_class(fewer): fewer
+            for member in reversed(changes.members(parents))
+            for fewer in (changes.parted(member, *edge) for edge in edges_of(member))
+            if fewer is not None
+        }
         found: list[tuple[float, Parents]] = []
-        for k, causes in enumerate(parents):
-            for a in causes:
-                fewer = (*parents[:k], tuple(c for c in causes if c != a), *parents[k + 1 :])
-                law_step = partial(factorise_counts, parents=fewer, space=space)
-                law, value = fit_law(
-                    e_step.run,
-                    law_step(estimate.probabilities),
-                    law_step,
-                    tolerance=CONFIG.structural_em.edge_tolerance,
-                    max_steps=CONFIG.structural_em.edge_steps,
-                )
-                found.append((criterion(fewer, law, value), fewer))
+        for fewer in smaller.values():
+            law_step = partial(factorise_counts, parents=fewer, space=space)
+            law, value = fit_law(
+                e_step.run,
+                law_step(estimate.probabilities),
+                law_step,
+                tolerance=CONFIG.structural_em.edge_tolerance,
+                max_steps=CONFIG.structural_em.edge_steps,
+            )
+            found.append((criterion(fewer, law, value), fewer))
         top = max(found, default=(-np.inf, parents), key=lambda one: one[0])
         if top[0] <= best:
             return parents

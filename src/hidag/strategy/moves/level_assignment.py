@@ -1,8 +1,9 @@
 """Which latent has which number of levels, when the data alone say so.
 
-A model that gives every latent the smallest number of levels is the root of a search: latents get
-the larger numbers one after the other, the largest first, and short EM runs in which all loadings
-may enter decide which. The best assignments of all starts compete on the same rows.
+A model that gives every latent the largest number of levels is the root of a search, because false
+loadings imitate levels that a latent lacks. One latent after the other gets a smaller number, the
+smallest first, and short EM runs in which all loadings may enter decide which. The best assignments
+of all starts compete on the same rows.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,7 @@ from hidag.em.m_step import Basis, allowed_coefficients
 from hidag.initialization.start_points import StartPoint, shrink_into_range, spread_law
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters, order_all_levels
+from hidag.measurement.penalties import NO_SPARSITY
 from hidag.measurement.terms import Terms
 from hidag.strategy.moves.optima import distinct_optima
 
@@ -82,20 +85,20 @@ def assign_levels(
         Main effects of latents with any numbers of levels.
     """
     config, wanted = CONFIG.levels, problem.space.levels
-    fewest = (min(wanted),) * len(wanted)
+    root = (_root_levels(wanted),) * len(wanted)
     some = replace(problem, data=data)
     evens = [
-        _fit(some, change_levels(one.parameters, one.probabilities, fewest), own=True)
+        _fit(some, change_levels(one.parameters, one.probabilities, root), own=True)
         for one in points
     ]
     first = distinct_optima(
         [one.parameters for one in evens], [one.log_likelihood for one in evens]
     )
-    raised = [(_raise_levels(some, evens[i]), points[i].label) for i in first]
-    raised.sort(key=lambda one: -one[0].objective)
+    assigned = [(_assign_from_root(some, evens[i]), points[i].label) for i in first]
+    assigned.sort(key=lambda one: -one[0].objective)
     ends = [
         (end, label)
-        for one, label in raised[: config.max_climbs]
+        for one, label in assigned[: config.max_climbs]
         for end in _exchange_levels(some, one)
     ]
     best = distinct_optima(
@@ -105,29 +108,48 @@ def assign_levels(
 
 
 def other_assignments(problem: Problem, data: WorkingData, now: Estimate) -> list[StartPoint]:
-    """Return starting points with other likely assignments than the estimate's, best first."""
-    found = _exchange_levels(replace(problem, data=data), now)
-    least = found[0].objective - CONFIG.levels.near_tie
-    return [
-        _in_order(one, "other levels", problem.space.levels)
-        for one in found
-        if one.objective >= least and one.parameters.terms.levels != problem.space.levels
-    ]
+    """Return starting points in which two latents of an estimate exchange levels, best first.
 
-
-def _raise_levels(problem: Problem, now: Estimate) -> Estimate:
-    """Return the estimate with the wanted levels, from one with the smallest number for all.
-
-    One latent after the other gets more levels, the largest number first: gains of latents with
-    common items are not additive.
+    Only the items' own loadings are compared, without a penalty: others would take the place of
+    the missing levels.
     """
-    wanted = problem.space.levels
-    for more in sorted((m for m in wanted if m > min(wanted)), reverse=True):
+    own = replace(problem, data=data, penalty=NO_SPARSITY)
+    tried = exchanged_levels(now.parameters.terms.levels)
+    found = _best_first(own, now, tried, own=True)
+    return [_in_order(one, "other levels", problem.space.levels) for one in found]
+
+
+def exchanged_levels(levels: Levels) -> list[Levels]:
+    """Return the assignments after an exchange of two latents' numbers of levels."""
+    out = []
+    for a, b in combinations(range(len(levels)), 2):
+        if levels[a] != levels[b]:
+            other = list(levels)
+            other[a], other[b] = levels[b], levels[a]
+            out.append(tuple(other))
+    return out
+
+
+def _root_levels(wanted: Levels) -> int:
+    """Return the largest number of levels that all latents can have with few enough states."""
+    few = (
+        m for m in set(wanted) if m ** len(wanted) <= max(CONFIG.levels.root_states, prod(wanted))
+    )
+    return max(few, default=min(wanted))
+
+
+def _assign_from_root(problem: Problem, now: Estimate) -> Estimate:
+    """Return the estimate with the wanted levels, from one with the same number for all latents.
+
+    One latent after the other gets its number, the largest and then the smallest ones first: gains
+    and losses of latents with common items are not additive.
+    """
+    wanted, root = problem.space.levels, now.parameters.terms.levels[0]
+    order = sorted((m for m in wanted if m > root), reverse=True)
+    for other in order + sorted(m for m in wanted if m < root):
         levels = now.parameters.terms.levels
         tried = [
-            (*levels[:k], more, *levels[k + 1 :])
-            for k in range(len(levels))
-            if levels[k] == min(wanted)
+            (*levels[:k], other, *levels[k + 1 :]) for k in range(len(levels)) if levels[k] == root
         ]
         now = _best_first(problem, now, tried)[0]
     return now
@@ -140,22 +162,19 @@ def _exchange_levels(problem: Problem, now: Estimate) -> list[Estimate]:
     """
     while True:
         levels = now.parameters.terms.levels
-        tried = [levels]
-        for a, b in combinations(range(len(levels)), 2):
-            if levels[a] != levels[b]:
-                other = list(levels)
-                other[a], other[b] = levels[b], levels[a]
-                tried.append(tuple(other))
+        tried = [levels, *exchanged_levels(levels)]
         found = _best_first(problem, now, tried)
         if found[0].parameters.terms.levels == levels:
             return found
         now = found[0]
 
 
-def _best_first(problem: Problem, now: Estimate, tried: list[Levels]) -> list[Estimate]:
+def _best_first(
+    problem: Problem, now: Estimate, tried: list[Levels], *, own: bool = False
+) -> list[Estimate]:
     """Return estimates after short runs from other numbers of levels, best first."""
     items, law = now.parameters, now.probabilities
-    found = [_fit(problem, change_levels(items, law, levels)) for levels in tried]
+    found = [_fit(problem, change_levels(items, law, levels), own=own) for levels in tried]
     return sorted(found, key=lambda one: -one.objective)
 
 

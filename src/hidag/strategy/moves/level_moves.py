@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.config import CONFIG
-from hidag.em.em import append_run, run_em
+from hidag.em.em import Estimate, append_run, run_em
 from hidag.initialization.start_points import spread_law
-from hidag.latent.laws import factorise_counts
+from hidag.latent.laws import Parents, factorise_counts
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters, order_all_levels
 from hidag.strategy.problem import NetworkEstimate, SearchProblem
@@ -92,22 +92,30 @@ def with_level_moves(
             break
         law_step = partial(factorise_counts, parents=network.parents, space=space)
         same = replace(problem, penalty=network.penalty)
-        brief = replace(
-            same, schedule=replace(problem.schedule, max_iter=config.steps_of_move, tolerance=0.0)
-        )
-        tried = [
-            run_em(brief, items, law_step(law), law_step=law_step)
-            for items, law in move_levels(now.parameters, now.probabilities)
-        ]
+        tried = short_runs_after_moves(now, network.parents, same)
         if not tried:
             break
-        ahead = max(tried, key=lambda one: one.objective)
+        ahead = tried[0]
         found = run_em(same, ahead.parameters, ahead.probabilities, law_step=law_step)
         if found.objective <= now.objective + config.min_gain:
             break
         moved = append_run(append_run(now, ahead), found)
         network = structural_em(problem, replace(first, estimate=moved, parents=network.parents))
     return network
+
+
+def short_runs_after_moves(
+    now: Estimate, parents: Parents, problem: SearchProblem
+) -> list[Estimate]:
+    """Return the ends of short runs under a graph after each move of levels, the best first."""
+    law_step = partial(factorise_counts, parents=parents, space=problem.space)
+    schedule = replace(problem.schedule, max_iter=CONFIG.levels.steps_of_move, tolerance=0.0)
+    brief = replace(problem, schedule=schedule, observer=None)
+    tried = [
+        run_em(brief, items, law_step(law), law_step=law_step)
+        for items, law in move_levels(now.parameters, now.probabilities)
+    ]
+    return sorted(tried, key=lambda one: -one.objective)
 
 
 def relabel_levels(

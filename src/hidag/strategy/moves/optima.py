@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,13 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import betaln
 
 from hidag.config import CONFIG
-from hidag.em.em import Estimate, Observer
+from hidag.em.em import Estimate, Observer, append_run, run_em
 from hidag.em.information import log_evidence, observed_information
 from hidag.em.m_step import Basis, coefficient_scales, is_penalised
 from hidag.kernels.coordinate_descent import NONNEGATIVE, PENALISED
+from hidag.latent.laws import factorise_counts
 from hidag.measurement.parameters import MeasurementParameters
+from hidag.measurement.penalties import NO_SPARSITY
 from hidag.strategy.problem import SearchProblem
 from hidag.strategy.structural_em import Candidate, law_complexity, structural_em
 
@@ -128,12 +131,22 @@ def run_to_convergence(
         problem, schedule=problem.tolerating(CONFIG.optima.ends_tolerance), observer=observer
     )
     found = structural_em(coarse, candidate, max_rounds=CONFIG.optima.rounds_to_end)
-    return replace(
-        candidate,
-        estimate=found.estimate,
-        parents=found.parents,
-        criterion=criterion_of(found.estimate, found.parents, problem),
-    )
+    estimate = found.estimate
+    if max(problem.space.levels) > 2:
+        # Without single steps a latent has fewer levels than asked for, which would look cheap.
+        law_step = partial(factorise_counts, parents=found.parents, space=problem.space)
+        whole = with_selected_loadings(coarse, estimate.parameters)
+        refitted = run_em(whole, estimate.parameters, estimate.probabilities, law_step=law_step)
+        estimate = append_run(estimate, refitted)
+    criterion = criterion_of(estimate, found.parents, problem)
+    return replace(candidate, estimate=estimate, parents=found.parents, criterion=criterion)
+
+
+def with_selected_loadings(problem: SearchProblem, items: MeasurementParameters) -> SearchProblem:
+    """Return the problem with the items' Q as if given: no penalty, all steps of its latents."""
+    allowed = problem.allowed.copy()
+    allowed[:, 1:] *= items.terms.support(items.support)
+    return replace(problem, penalty=NO_SPARSITY, adapt=False, allowed=allowed)
 
 
 def replace_loadings(
