@@ -5,13 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hidag import DCRL, evaluate
 from hidag.em.design_data import WorkingData
 from hidag.em.em import Problem, Schedule, run_em
 from hidag.em.m_step import Basis, allowed_coefficients
 from hidag.initialization.start_points import StartPoint
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import NO_SPARSITY
-from hidag.simulation import random_truth, simulate
+from hidag.simulation import banded_q, chain_dag, random_law, random_truth, simulate
 from hidag.strategy.moves.level_assignment import (
     assign_levels,
     change_levels,
@@ -129,3 +130,18 @@ def test_exchanges_lead_from_a_wrong_assignment_to_the_right_one():
     right = replace(problem, allowed=allowed_coefficients(np.full((15, 3), -1), items.terms))
     better = run_em(right, found.parameters, found.probabilities)
     assert better.log_likelihood > now.log_likelihood + 100
+
+
+@pytest.mark.filterwarnings("ignore::hidag.exceptions.IdentifiabilityWarning")
+def test_binary_items_show_which_latent_has_four_levels():
+    # A penalty of single steps let a latent of four levels pass for one of three.
+    law = random_law(chain_dag(4), levels=(2, 4, 2, 3), rng=np.random.default_rng(4))
+    truth = random_truth(law, banded_q(4, 1), "bernoulli", rng=4)
+    x = simulate(truth, 4000, rng=5).X
+    settings = {"levels": (2, 4, 2, 3), "family": "bernoulli", "uncertainty": "none"}
+    given = DCRL(4, q_matrix=truth.q_matrix, random_state=0, **settings).fit(x)
+    found = DCRL(4, random_state=0, **settings).fit(x)
+    comparison = evaluate(found, truth)
+    assert comparison.shd_q == 0
+    assert [(2, 4, 2, 3)[k] for k in comparison.permutation] == [2, 4, 2, 3]
+    assert found.log_likelihood_ > given.log_likelihood_ - 1.0

@@ -13,12 +13,16 @@ from hidag.em.em import Schedule, run_em
 from hidag.em.m_step import Basis, allowed_coefficients
 from hidag.initialization.initializers import predictors, spectral_start
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
-from hidag.latent.laws import factorise_counts
-from hidag.measurement import MeasurementParameters, Terms, default_penalty
+from hidag.latent.laws import are_equivalent, factorise_counts
+from hidag.measurement import NO_SPARSITY, MeasurementParameters, Terms, default_penalty
 from hidag.strategy.estimation import StageOneSettings, estimate_measurement
 from hidag.strategy.measurement import parents_by_search
 from hidag.strategy.problem import SearchProblem
-from hidag.strategy.structural_em import initial_structure_step, structural_em
+from hidag.strategy.structural_em import (
+    initial_structure_step,
+    structural_em,
+    without_needless_edges,
+)
 
 K = 4
 SPACE = StateSpace.binary(K)
@@ -148,3 +152,35 @@ def test_the_network_law_is_reported_if_given_or_preferred(dense, law, kind):
     )
     assert isinstance(found.law, kind)
     assert isinstance(found.parameters, MeasurementParameters)
+
+
+@pytest.mark.parametrize(
+    "triangle", [((), (0, 2), (0,)), ((), (0,), (0, 1)), ((1, 2), (), (1,)), ((2,), (0, 2), ())]
+)
+def test_a_needless_edge_goes_whatever_the_orientation_of_the_others(triangle):
+    # Without 0 - 2 the first triangle is a collider at 1; only others of its class have the chain.
+    space, terms, chain = StateSpace((3, 3, 3)), Terms.main((3, 3, 3)), ((), (0,), (1,))
+    step = np.array([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
+    law = NetworkLaw(space, chain, (np.full(3, 1 / 3), step, step))
+    q = np.repeat(np.eye(3), 2, axis=0)
+    rng = np.random.default_rng(8)
+    values = law.sample(1500, rng) @ (2.0 * q.T) + 0.7 * rng.standard_normal((1500, 6))
+    data = WorkingData.from_values(values, ("gaussian",) * 6)
+    items = MeasurementParameters(
+        ("gaussian",) * 6, np.zeros(6), 2.0 * np.repeat(q, 2, axis=1), np.full(6, 0.5), terms
+    )
+    entries = q.astype(np.int8)
+    problem = SearchProblem(
+        data,
+        space,
+        Basis.over(space, terms),
+        allowed_coefficients(entries, terms),
+        NO_SPARSITY,
+        Schedule(max_iter=30),
+        terms=terms,
+        q_entries=entries,
+        learn_parents=parents_by_search(space),
+    )
+    law_step = partial(factorise_counts, parents=triangle, space=space)
+    fitted = run_em(problem, items, space.uniform(), law_step=law_step)
+    assert are_equivalent(without_needless_edges(problem, fitted, triangle), chain)

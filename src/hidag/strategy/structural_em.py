@@ -90,9 +90,7 @@ def initial_structure_step(
     return Candidate(saturated, both, parents, problem.data, float(found.objective - complexity))
 
 
-def _without_needless_edges(
-    problem: SearchProblem, estimate: Estimate, parents: Parents
-) -> Parents:
+def without_needless_edges(problem: SearchProblem, estimate: Estimate, parents: Parents) -> Parents:
     """Return the graph without edges whose removal raises the criterion, items fixed.
 
     Counts expected under an edge confirm it. Graphs of binary latents are compared by the observed
@@ -180,7 +178,7 @@ def structural_em(
             current = replace(problem, penalty=penalty)
             chosen, penalty = select_support(current, chosen, law_step=law_step)
         estimate = append_run(estimate, chosen)
-        fewer = _without_needless_edges(current, estimate, parents)
+        fewer = without_needless_edges(current, estimate, parents)
         if fewer != parents:
             parents, law_step = fewer, partial(factorise_counts, parents=fewer, space=space)
             law = law_step(estimate.probabilities)
