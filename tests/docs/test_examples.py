@@ -68,20 +68,21 @@ def test_the_family_of_the_page_finds_its_effects(capsys) -> None:
     assert abs(names["model"].loadings_ - 2.0).max() < 0.4
 
 
-def test_the_papers_settings_fit() -> None:
-    from hidag import design, simulate
+def test_the_papers_settings_give_what_the_page_says() -> None:
     from hidag.latent import SaturatedLaw
 
     names: dict = {"__name__": "page"}
     page = ROOT / "docs" / "specification.md"
     exec(compile(python_blocks(page), page.name, "exec"), names)
-    truth = design("Chain-5", "Q1", "gaussian", rng=1)
-    model = names["paper"].set_params(n_latents=5, family="gaussian", random_state=0)
-    model.fit(simulate(truth, 500, rng=2).X)
-    assert model.result_.method == "saem"
-    assert isinstance(model.latent_law_, SaturatedLaw)
-    assert model.result_.graph_rows == 500
-    assert model.result_.edge_tests == ()
+    result, wrong = names["model"].result_, names["wrong"]
+    assert result.method == "saem"
+    assert isinstance(names["model"].latent_law_, SaturatedLaw)
+    assert result.graph_rows == 3000
+    assert result.edge_tests == ()
+    text = page.read_text("utf-8")
+    for family in ("bernoulli", "poisson", "gaussian"):
+        numbers = [wrong[family, way] for way in ("settings", "research-code", "printed")]
+        assert f"| {family} | {' | '.join(map(str, numbers))} |" in text
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=relative)

@@ -88,7 +88,7 @@ def test_the_page_on_baselines_states_the_numbers_that_the_code_has() -> None:
         f"At most {latent_class.MAX_LATENTS} latents.",
         f"at least {decimal(factor_ges.MIN_LOADING)}",
         f"for {research_code.MAX_ITER} steps at most",
-        *(f"## {name} " for name in BASELINES),
+        *(f"`{name}`" for name in BASELINES),
     ]
     assert [sentence for sentence in stated if sentence not in text] == []
     assert mixture_oracle.SLACK == 1

@@ -139,7 +139,7 @@ class ResponseModel:
         return np.hstack(parts)
 
     def coefficient_blocks(self, designs: Sequence[Array]) -> list[slice]:
-        """Return the columns of each item's coefficients in :meth:`scores`."""
+        """Return the columns of each item's coefficients in :meth:`scores`, by its ``designs``."""
         blocks, end = [], 0
         for name, own, x in zip(self.families, self.auxiliary, designs, strict=True):
             blocks.append(slice(end, end + x.shape[1]))

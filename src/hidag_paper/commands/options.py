@@ -65,7 +65,7 @@ def _run(
         str | None,
         typer.Option(
             help="Methods, separated by commas: ours, and in table1 and table2 any baseline; in "
-            "the other two also saturated and research-code.",
+            "the other two also saturated, printed and research-code.",
             show_default="table1: all; else those of the study",
         ),
     ] = None,

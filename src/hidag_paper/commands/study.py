@@ -19,7 +19,8 @@ from hidag_paper.studies.catalogue import plan_study
 from hidag_paper.studies.execution import StudyProgress, run_study
 from hidag_paper.studies.study_folder import StudyFolder, read_folder
 from hidag_paper.studies.summary import PAPER_TABLES, Published, read_published
-from hidag_paper.study_reports.tables import StudyReport, StudyTable, study_report
+from hidag_paper.study_reports.formatted import StudyTable
+from hidag_paper.study_reports.tables import StudyReport, study_report
 
 #: Seconds between progress messages without a terminal.
 _INTERVAL = 60.0

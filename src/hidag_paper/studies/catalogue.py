@@ -25,7 +25,7 @@ from hidag_paper.studies.methods import (
     CALIBRATED,
     FITTED_METHODS,
     OURS,
-    RESEARCH,
+    PAPER_METHODS,
     SATURATED,
 )
 from hidag_paper.studies.runs import recover, recover_by_rules
@@ -85,7 +85,7 @@ class Study:
     def known_methods(self) -> tuple[str, ...]:
         """Return the methods that can be run."""
         if len(self.rules) > 1:
-            return FITTED_METHODS
+            return (*FITTED_METHODS, *PAPER_METHODS)
         return (OURS, *BASELINES)
 
     def default_methods(self) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ STUDIES: dict[str, Study] = {
             "Table S.1: rows drawn from the fitted distribution, f(N) = N, 2N, 3N",
             run=partial(recover_by_rules, rules=_SIZES),
             rules=_SIZES,
-            methods=(OURS, RESEARCH),
+            methods=(OURS, SATURATED, *PAPER_METHODS),
             quick={"models": ("Chain-10", "Model-7"), "q": ("Q1",), "n": (3000,), "replicates": 2},
             **_TABLE_2,
         ),

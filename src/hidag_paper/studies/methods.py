@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,6 @@ from hidag.fitting.information_criteria import (
     log_number_of_supports,
 )
 from hidag.fitting.stages import learn_graph
-from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import default_penalty
 from hidag.metrics.matching import Parts
 from hidag.parallel import one_blas_thread
@@ -27,7 +25,7 @@ from hidag.simulation.truth import Truth
 from hidag.strategy.estimation import StageOneSettings, estimate_measurement
 from hidag.structure.graph_search import discover
 from hidag.structure.graphs import CPDAG
-from hidag_paper.baselines.research_code import STAGE_THREE, stage_one, threshold_loadings
+from hidag_paper.baselines.research_code import RESEARCH, TEXT
 
 #: The default: expected counts with an effective sample size.
 CALIBRATED = "calibrated"
@@ -76,29 +74,10 @@ RULES: dict[str, Rule] = {
 OURS = "ours"
 #: Stage I with a saturated latent distribution, as in the theorem of the paper.
 SATURATED = "saturated"
-#: The settings of the research code that produced the published tables.
-RESEARCH = "research-code"
 #: Variants of the estimator.
-FITTED_METHODS = (OURS, SATURATED, RESEARCH)
-
-
-def stage_one_settings(method: str, n_samples: int) -> dict[str, Any]:
-    """Return the settings of Stage I of one of ``FITTED_METHODS``."""
-    if method == RESEARCH:
-        return stage_one(n_samples)
-    return {"law": "saturated"} if method == SATURATED else {}
-
-
-def estimated_q(method: str, items: MeasurementParameters, n_samples: int) -> NDArray[np.int8]:
-    """Return the Q of one of ``FITTED_METHODS``, shape (J, K)."""
-    if method == RESEARCH:
-        return threshold_loadings(items.loadings, n_samples)
-    return items.q_matrix
-
-
-def stage_three_settings(method: str) -> dict[str, Any]:
-    """Return the settings of Stage III of one of ``FITTED_METHODS``."""
-    return STAGE_THREE if method == RESEARCH else {}
+FITTED_METHODS = (OURS, SATURATED)
+#: The paper's own procedure, from its text and as its research code ran it.
+PAPER_METHODS = (TEXT, RESEARCH)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from math import isnan
 from typing import Any, Generic, TypeVar
 
@@ -25,15 +25,16 @@ from hidag.simulation.truth import Simulation, Truth, simulate
 from hidag.strategy.estimation import StageOneSettings, estimate_measurement
 from hidag.strategy.measurement import Measurement
 from hidag_paper.baselines import BASELINES
+from hidag_paper.baselines.algorithms import estimate
+from hidag_paper.baselines.research_code import as_parts, procedure_of, search_drawn_rows
 from hidag_paper.studies.cells import Cell, RunSeeds
 from hidag_paper.studies.methods import (
     CALIBRATED,
     OURS,
+    PAPER_METHODS,
     RULES,
-    estimated_q,
+    SATURATED,
     search_true_latents,
-    stage_one_settings,
-    stage_three_settings,
     truth_started,
 )
 from hidag_paper.studies.rows import FIT_MEASURES, MEASURES, REFERENCE_MEASURES
@@ -238,24 +239,54 @@ def recover_by_rules(
     cell, version, estimator, seeds
         As in `recover`.
     method : str
-        One of ``FITTED_METHODS``.
+        One of ``FITTED_METHODS`` or ``PAPER_METHODS``. The latter draw rows, and have no row for
+        the calibrated size.
     rules : sequence of str
         Keys of ``RULES``.
     """
     data = simulate_table(cell, version, seeds)
+    if method in PAPER_METHODS:
+        return _paper_rows(data, method, seeds.fit, rules)
     warm_up(cell.family, version)
-    settings = {**stage_one_settings(method, cell.n), **estimator}
+    settings = {**({"law": "saturated"} if method == SATURATED else {}), **estimator}
     first = attempt(lambda: _stage_one(data, seeds.fit, settings))
     references = reference_results(data) if method == OURS else {}
     return [
         {
-            **_row(data, first, rule, seeds.fit, method),
+            **_row(data, first, rule, seeds.fit),
             "fit_seed": seeds.fit,
             "rule": rule,
             **references,
         }
         for rule in rules
     ]
+
+
+def _paper_rows(
+    data: Simulation, method: str, seed: int, rules: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return the rows of the paper's own procedure, by rule."""
+    truth, n = data.truth, len(data.X)
+    families, rng = tuple(truth.families), np.random.default_rng(seed)
+    procedure = procedure_of(method, families)
+    first = attempt(lambda: estimate(np.array(data.X), families, truth.n_latents, procedure, rng))
+    out = []
+    for rule in rules:
+        rows = RULES[rule].rows
+        if rows is None:
+            continue
+        second: Attempt[Any] = first
+        if first.value is not None:
+            found, q = first.value
+            drawn = partial(
+                search_drawn_rows, found.law, truth.n_latents, int(rows(n)), procedure, rng
+            )
+            third = attempt(drawn)
+            parts = None if third.value is None else as_parts(found, q, third.value)
+            second = Attempt(parts, first.seconds + third.seconds, third.reason, None)
+        row = {**evaluation_row(second, truth), "fit_seed": seed, "rule": rule}
+        out.append(row if first.value is None else {**row, "n_iter": first.value[0].n_iter})
+    return out
 
 
 def _stage_one(data: Simulation, seed: int, settings: Mapping[str, Any]) -> Measurement:
@@ -293,9 +324,7 @@ def _stage_one(data: Simulation, seed: int, settings: Mapping[str, Any]) -> Meas
     )
 
 
-def _row(
-    data: Simulation, first: Attempt[Measurement], rule: str, seed: int, method: str
-) -> dict[str, Any]:
+def _row(data: Simulation, first: Attempt[Measurement], rule: str, seed: int) -> dict[str, Any]:
     measured = first.value
     if measured is None:
         return evaluation_row(first, data.truth)
@@ -307,14 +336,12 @@ def _row(
             learn_graph(
                 measured,
                 truth.latent_names,
-                GraphSettings(
-                    seed=seed, resample=RULES[rule].resample, **stage_three_settings(method)
-                ),
+                GraphSettings(seed=seed, resample=RULES[rule].resample),
             )
         )
         items, graph = measured.parameters, found[0]
         return Parts(
-            estimated_q(method, items, len(data.X)),
+            items.q_matrix,
             items.intercept,
             items.loadings,
             graph.law,

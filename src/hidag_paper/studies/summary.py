@@ -13,7 +13,7 @@ from statistics import fmean, stdev
 from hidag.exceptions import Advice, FileError, Setting
 from hidag_paper.studies.catalogue import STUDIES
 from hidag_paper.studies.cells import Cell
-from hidag_paper.studies.methods import CALIBRATED, FITTED_METHODS
+from hidag_paper.studies.methods import CALIBRATED, FITTED_METHODS, PAPER_METHODS
 from hidag_paper.studies.rows import Row
 
 #: Published mean SHD by cell, method and f(N), which is "" for methods without it.
@@ -31,7 +31,7 @@ def published_mean(published: Published, cell: Cell, method: str, rule: str | No
     The estimator is compared with the paper's method with the same f(N), or f(N) = N for the
     calibrated size; a baseline with the published numbers of the same name.
     """
-    if method in FITTED_METHODS:
+    if method in (*FITTED_METHODS, *PAPER_METHODS):
         published_rule = PAPERS_RULE if rule in (CALIBRATED, None) else str(rule)
         return published.get((cell, PAPERS_METHOD, published_rule))
     return published.get((cell, method, ""))

@@ -12,7 +12,8 @@ from hidag.plotting.figure import Format, render_figure
 from hidag.reporting.html_page import data_uri, render_page
 from hidag_paper.studies.summary import Estimate, Summary
 from hidag_paper.study_reports.figures import study_figures
-from hidag_paper.study_reports.tables import StudyReport, StudyTable
+from hidag_paper.study_reports.formatted import StudyTable
+from hidag_paper.study_reports.tables import StudyReport
 
 _TEMPLATE = "study.html.jinja"
 _FORMATS: tuple[Format, ...] = ("png", "svg")
@@ -60,7 +61,7 @@ def markdown_page(report: StudyReport, figures: Sequence[str]) -> str:
     """Return the page as Markdown; figures are PNG files in the same folder."""
     parts = [f"# {report.title}", f"{report.about}."]
     parts += [f"> {warning}" for warning in report.warnings]
-    for table in report.tables:
+    for table in (*report.tables, *report.like_paper):
         parts += [f"## {table.title}", _markdown_table(table)]
         parts.append("\n".join(f"- **{heading}**: {text}" for heading, text in table.notes))
     if report.comparison:
@@ -73,7 +74,7 @@ def latex_page(report: StudyReport, figures: Sequence[str]) -> str:
     """Return the page as a LaTeX document; figures are PNG files in the same folder."""
     parts = [_LATEX_HEAD + rf"\section*{{{_latex(report.title)}}}", _latex(f"{report.about}.")]
     parts += [_latex(warning) for warning in report.warnings]
-    for table in report.tables:
+    for table in (*report.tables, *report.like_paper):
         parts += [rf"\subsection*{{{_latex(table.title)}}}", _latex_table(table)]
         parts.append(_latex_list([f"{heading}: {text}" for heading, text in table.notes]))
     if report.comparison:

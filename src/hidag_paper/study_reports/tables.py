@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isnan
 
 from hidag_paper.baselines import BASELINES
 from hidag_paper.studies.catalogue import study_named
@@ -19,46 +18,21 @@ from hidag_paper.studies.summary import (
     compare_with_paper,
     summarise,
 )
+from hidag_paper.study_reports.formatted import (
+    NOTHING,
+    StudyTable,
+    format_estimate,
+    format_number,
+)
+from hidag_paper.study_reports.paper_shape import agreement, paper_table
 
 #: Standard errors of fewer tables are unreliable.
 FEW_TABLES = 5
-#: Placeholder of missing numbers.
-NOTHING = "-"
 _REFERENCE_NOTES = (
     ("truth-started", "the same for fits started at the truth"),
     ("true latents", "SHD of the graph estimated from the true latents"),
 )
 Line = Mapping[tuple[str, str | None], Summary]
-
-
-@dataclass(frozen=True)
-class StudyTable:
-    """A table as text.
-
-    Attributes
-    ----------
-    title : str
-    headings : tuple of str
-        The first column has names, the others numbers.
-    rows : tuple of tuple of str
-    notes : tuple of (str, str)
-        Headings and their meanings.
-    """
-
-    title: str
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[tuple[str, str], ...]
-
-
-def format_number(value: float) -> str:
-    """Return a number with two decimals."""
-    return NOTHING if isnan(value) else f"{value:.2f}"
-
-
-def format_estimate(estimate: Estimate) -> str:
-    """Return a mean with its standard error."""
-    return f"{format_number(estimate.mean)} ({format_number(estimate.error)})"
 
 
 def study_tables(
@@ -236,6 +210,8 @@ class StudyReport:
     shows : {"distance", "rate"}
     summaries : tuple of Summary
     tables : tuple of StudyTable
+    like_paper : tuple of StudyTable
+        In the shape of the paper's table; for files, as it is too wide for a terminal.
     comparison : tuple of str
         Comparison with the published means.
     warnings : tuple of str
@@ -247,6 +223,7 @@ class StudyReport:
     shows: str
     summaries: tuple[Summary, ...]
     tables: tuple[StudyTable, ...]
+    like_paper: tuple[StudyTable, ...]
     comparison: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -275,6 +252,9 @@ def study_report(
     found = summarise(rows, folder.asked, known, study.rules)
     if wanted is not None:
         found = [summary for summary in found if summary.cell in wanted]
+    like_paper = []
+    if study.shows == "distance" and any(s.published == s.published for s in found):
+        like_paper.append(paper_table(found, settings["design"]))
     return StudyReport(
         title=study.title,
         about=f"{settings['study']}, design {settings['design']}, seed {settings['seed']}",
@@ -282,6 +262,7 @@ def study_report(
         summaries=tuple(found),
         tables=study_tables(found, study.rules, study.shows),
         comparison=_comparison(found) if study.shows == "distance" else (),
+        like_paper=tuple(like_paper),
         warnings=(*_failures(found), *_mixed_sources(rows, folder)),
     )
 
@@ -307,6 +288,7 @@ def _comparison(summaries: Sequence[Summary]) -> tuple[str, ...]:
                 f"cells at or below half of it: {found.at_or_below_half} of {found.n_compared}",
                 f"cells above:                  {_names(found.above)}",
             ]
+    out += agreement(summaries)
     if not out:
         out.append("no comparison: the paper has no numbers for these cells")
     overall = compare_with_paper(summaries)

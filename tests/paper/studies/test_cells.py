@@ -169,7 +169,7 @@ def test_unknown_method_raises() -> None:
     with pytest.raises(SettingError) as caught:
         plan_study("consistency", methods=["guess"])
     assert str(caught.value) == (
-        "methods must be one of ours, saturated, research-code, got 'guess'"
+        "methods must be one of ours, saturated, printed, research-code, got 'guess'"
     )
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from hidag import DCRL, evaluate
 from hidag.structure import CPDAG
-from hidag_paper.baselines import BASELINES
 from hidag_paper.studies import RULES, Address, Cell, plan_study, run_plan, summarise
 from hidag_paper.studies.runs import simulate_table
 
@@ -61,24 +60,6 @@ def test_rule_draws_the_same_rows_as_the_estimator(plan, rows) -> None:
     model = DCRL(5, family="gaussian", **settings).fit(data.X)
     (row,) = (r for r in rows if (r["method"], r["rule"]) == ("saturated", "N"))
     assert row["shd_graph"] == evaluate(model, data.truth).shd_graph
-
-
-def test_research_code_settings_equal_the_baseline(plan, monkeypatch) -> None:
-    given = []
-
-    def noted(values, families, settings, **_):
-        given.append(settings)
-        raise ValueError("enough")
-
-    data = simulate_table(CELL, "research-code", Address("consistency", CELL, 0).seeds(5))
-    monkeypatch.setattr("hidag_paper.studies.runs.estimate_measurement", noted)
-    list(run_plan(replace(plan, methods=("research-code",))))
-    monkeypatch.setattr("hidag.fitting.stages.estimate_measurement", noted)
-    with pytest.raises(ValueError, match="enough"):
-        BASELINES["research-code"].run(data.X, data.truth.families, 5, given[0].seed)
-    by_rule, alone = given
-    for name in ("levels", "penalty", "schedule", "method", "law", "adapt", "n_starts", "seed"):
-        assert getattr(by_rule, name) == getattr(alone, name)
 
 
 def test_rows_by_rule_do_not_depend_on_workers(plan, rows) -> None:
