@@ -65,6 +65,9 @@ def test_strength_sets_width_and_support_sets_dashes():
     assert {".45", ".97"} <= {text.get_text() for text in ax.texts}
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == ["probability at least .8", "below .5"]
+    ax = plot_graph(graph, support={("A", "C"): 0.85, ("B", "C"): 0.97}, claim_level=0.9)
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["probability at least .9", ".5 to .9"]
 
 
 def test_missing_support_and_support_with_truth_raise():

@@ -66,8 +66,9 @@ def sums_over_margins(counts, prior, levels, out):
             larger, block = first[mask | 1 << last], inner * levels[last]
             for place in range(sizes[mask]):
                 begin = larger + place // inner * block + place % inner
-                for v in range(levels[last]):
-                    cells[:, first[mask] + place] += cells[:, begin + v * inner]
+                for row in range(2):
+                    for v in range(levels[last]):
+                        cells[row, first[mask] + place] += cells[row, begin + v * inner]
         out[:, mask] = 0.0
         for place in range(first[mask], first[mask] + sizes[mask]):
             m, a = cells[0, place], cells[1, place]
@@ -217,18 +218,18 @@ def _sum_subsets(logs):
 
 
 @njit(cache=True, nogil=True)
-def _log_product(within, total, whole, sinks):
-    """Return the log weight of graphs on a set in which some members certainly are sinks."""
-    rest = whole ^ sinks
-    out, sign, left = total[rest], -1.0, sinks
-    k = 0
-    while left:
-        if left & 1:
-            out += within[k, rest]
-            sign = -sign
-        left >>= 1
-        k += 1
-    return out, sign
+def _log_products(within, total, rest, lowest, logs):
+    """Write the log weights of graphs on larger sets whose members outside ``rest`` are sinks.
+
+    ``logs`` (2^K,) has them by the sinks; ``lowest`` (2^K,) is the first member of each set.
+    """
+    others = (total.size - 1) ^ rest
+    logs[0] = total[rest]
+    sinks = -others & others
+    while sinks:
+        k = lowest[sinks]
+        logs[sinks] = logs[sinks ^ (1 << k)] + within[k, rest]
+        sinks = (sinks - others) & others
 
 
 @njit(cache=True, nogil=True)
@@ -240,43 +241,60 @@ def sum_over_dags(scores, edges):
     latent's parents are in a set.
     """
     n, size = scores.shape
-    within, total = scores.copy(), np.empty(size)
+    within, logs = scores.copy(), np.empty(size)
+    lowest, signs = np.zeros(size, dtype=np.int64), np.ones(size)
+    for mask in range(1, size):
+        while not mask >> lowest[mask] & 1:
+            lowest[mask] += 1
+        signs[mask] = -signs[mask & (mask - 1)]
     for k in range(n):
         for mask in range(size):
             if mask >> k & 1:
                 within[k, mask] = -np.inf
         _sum_subsets(within[k])
-    total[0] = 0.0
-    for whole in range(1, size):
-        top = -np.inf
-        for k in range(n):
-            if whole >> k & 1:
-                rest = whole ^ (1 << k)
-                top = max(top, total[rest] + within[k, rest])
-        value, sinks = 0.0, whole if top > -np.inf else 0
+    # Sums are values times the exponential of the largest term.
+    total, values = np.full(size, -np.inf), np.zeros(size)
+    total[0], values[0] = 0.0, 1.0
+    for rest in range(size):
+        total[rest] = total[rest] + math.log(values[rest]) if values[rest] > 0.0 else -np.inf
+        if total[rest] == -np.inf:
+            continue
+        _log_products(within, total, rest, lowest, logs)
+        others = (size - 1) ^ rest
+        sinks = -others & others
         while sinks:
-            term, sign = _log_product(within, total, whole, sinks)
-            value += sign * math.exp(term - top)
-            sinks = (sinks - 1) & whole
-        total[whole] = top + math.log(value) if value > 0.0 else -np.inf
-    slopes, of_families = np.zeros(size), np.zeros((n, size))
+            whole = rest | sinks
+            if logs[sinks] > total[whole]:
+                values[whole] = values[whole] * math.exp(total[whole] - logs[sinks]) - signs[sinks]
+                total[whole] = logs[sinks]
+            elif logs[sinks] > -np.inf:
+                values[whole] -= signs[sinks] * math.exp(logs[sinks] - total[whole])
+            sinks = (sinks - others) & others
+    slopes, of_families = np.zeros(size), np.empty(n)
     slopes[-1] = 1.0
-    for whole in range(size - 1, 0, -1):
-        sinks = whole if slopes[whole] != 0.0 and total[whole] > -np.inf else 0
-        while sinks:
-            term, sign = _log_product(within, total, whole, sinks)
-            share = sign * slopes[whole] * math.exp(term - total[whole])
-            rest = whole ^ sinks
-            slopes[rest] += share
-            for k in range(n):
-                if sinks >> k & 1:
-                    of_families[k, rest] += share
-            sinks = (sinks - 1) & whole
     edges[:] = 0.0
-    for k in range(n):
-        for rest in range(size):
-            share = of_families[k, rest]
+    for rest in range(size - 2, -1, -1):
+        if total[rest] == -np.inf:
+            continue
+        _log_products(within, total, rest, lowest, logs)
+        of_families[:] = 0.0
+        others = (size - 1) ^ rest
+        sinks = -others & others
+        while sinks:
+            whole = rest | sinks
+            if slopes[whole] != 0.0 and logs[sinks] > -np.inf and total[whole] > -np.inf:
+                share = -signs[sinks] * slopes[whole] * math.exp(logs[sinks] - total[whole])
+                slopes[rest] += share
+                left = sinks
+                while left:
+                    of_families[lowest[left]] += share
+                    left &= left - 1
+            sinks = (sinks - others) & others
+        for k in range(n):
+            if of_families[k] == 0.0:
+                continue
             for a in range(n):
-                if share != 0.0 and rest >> a & 1:
-                    edges[a, k] -= share * math.expm1(within[k, rest ^ 1 << a] - within[k, rest])
+                if rest >> a & 1:
+                    fewer = within[k, rest ^ (1 << a)] - within[k, rest]
+                    edges[a, k] -= of_families[k] * math.expm1(fewer)
     return total[-1]

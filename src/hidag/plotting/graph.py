@@ -15,7 +15,7 @@ from hidag.plotting import figure as frame
 from hidag.plotting import style
 from hidag.plotting.layered_layout import Layout, Point, curve, lay_out
 from hidag.results import AnyFit, as_result
-from hidag.results.claims import claimed_graph, show_probability
+from hidag.results.claims import CLAIM_LEVEL, claim_level_of, claimed_graph, show_probability
 from hidag.structure.graphs import CPDAG, DAG
 
 if TYPE_CHECKING:
@@ -42,13 +42,6 @@ _FOUND = _Look(style.INK, "solid", 1.6, "found")
 _TURNED = _Look(style.PURPLE, "solid", 2.0, "found, direction differs")
 _ADDITIONAL = _Look(style.VERMILION, (0, (5, 2)), 1.8, "not in the truth")
 _MISSED = _Look(style.BLUE, (0, (1.2, 2)), 1.8, "missed")
-#: By smallest probability.
-_SUPPORT_LOOKS = (
-    (0.8, _Look(style.INK, "solid", 1.4, "probability at least .8")),
-    (0.5, _Look("#5d6a80", (0, (6, 2)), 1.4, ".5 to .8")),
-    (0.0, _Look(style.FAINT, (0, (1.2, 1.8)), 1.4, "below .5")),
-)
-
 #: Points: line widths of the weakest and the strongest edge.
 _MIN_WIDTH, _MAX_WIDTH = 0.9, 4.6
 #: Support is written on the edges of graphs with at most this many edges.
@@ -56,6 +49,16 @@ _MAX_EDGES_WITH_NUMBERS = 24
 #: Points; the gap is between neighbouring arrow heads at a box.
 _PAD_X, _PAD_Y, _MARGIN, _LEGEND_HEIGHT, _TITLE_HEIGHT = 9.0, 6.0, 10.0, 26.0, 24.0
 _HEAD_LENGTH, _HEAD_HALF_WIDTH, _HEAD_GAP = 9.0, 3.6, 9.0
+
+
+def _support_looks(level: float) -> tuple[tuple[float, _Look], ...]:
+    """Return how edges are drawn by their smallest probability, solid from the claim level on."""
+    shown = f"{level:g}".removeprefix("0")
+    return (
+        (level, _Look(style.INK, "solid", 1.4, f"probability at least {shown}")),
+        (0.5, _Look("#5d6a80", (0, (6, 2)), 1.4, f".5 to {shown}")),
+        (0.0, _Look(style.FAINT, (0, (1.2, 1.8)), 1.4, "below .5")),
+    )
 
 
 def support_of(fit: AnyFit | BootstrapResult) -> dict[tuple[str, str], float]:
@@ -73,7 +76,8 @@ def plot_claims(result: AnyFit, ax: Axes | None = None) -> Axes:
     graph = claimed_graph(claims, fitted.latent_names)
     numbers = {(c.one, c.other): c.arrow if c.directed else c.adjacency for c in claims}
     known = bool(numbers) and not np.isnan(list(numbers.values())).any()
-    return plot_graph(graph, ax, support=numbers if known else None)
+    level = claim_level_of(fitted.settings)
+    return plot_graph(graph, ax, support=numbers if known else None, claim_level=level)
 
 
 def graph_layout(graph: CPDAG | DAG, truth: CPDAG | DAG | None = None) -> Layout:
@@ -94,6 +98,7 @@ def plot_graph(
     strength: Pairs | None = None,
     support: Pairs | None = None,
     title: str | None = None,
+    claim_level: float = CLAIM_LEVEL,
 ) -> Axes:
     """Draw a graph with causes above their effects, and return the axes.
 
@@ -112,6 +117,8 @@ def plot_graph(
         Dashes and, if space permits, numbers on the edges; for instance
         ``hidag.plotting.support_of(hidag.bootstrap(result, table))``. Not together with ``truth``.
     title : str, optional
+    claim_level : float
+        Edges with at least this probability are solid.
     """
     if support is not None and truth is not None:
         template = "{first} and {second} cannot be drawn in the same graph, both use dashes"
@@ -128,14 +135,14 @@ def plot_graph(
         size = frame.size_of_graph(graph, truth=truth, legend=has_legend, title=title)
         ax = frame.new_axes(size, fill=True)
     scale = _set_limits(ax, layout, bool(title), has_legend)
-    looks = []
+    of_support, looks = _support_looks(claim_level), []
     for edge, (look, directed) in edges.items():
         points = layout.routes.get(edge) or layout.routes[edge[::-1]][::-1]
         width = look.width
         if edge in widths:
             width = _MIN_WIDTH + (_MAX_WIDTH - _MIN_WIDTH) * widths[edge] / largest
         if edge in shares:
-            look = next(look for least, look in _SUPPORT_LOOKS if shares[edge] >= least)
+            look = next(look for least, look in of_support if shares[edge] >= least)
             if len(shares) <= _MAX_EDGES_WITH_NUMBERS:
                 _write_support(ax, points, shares[edge], scale)
         name = f" {'->' if directed else '-'} ".join(graph.names[k] for k in edge)
@@ -148,7 +155,8 @@ def plot_graph(
         options = style.text_options(style.FONT_SIZE + 1, ha="center", va="bottom")
         ax.text(layout.width / 2, layout.height + _MARGIN, title, **options)
     if has_legend:
-        _add_look_legend(ax, looks)
+        known = (_FOUND, _TURNED, _ADDITIONAL, _MISSED, *(one for _, one in of_support))
+        _add_look_legend(ax, [one for one in known if one in looks])
     return ax
 
 
@@ -229,15 +237,13 @@ def _draw_boxes(ax: Axes, names: Sequence[str], layout: Layout, scale: float) ->
         ax.text(x, y, style.display_name(name), zorder=4, **options)
 
 
-def _add_look_legend(ax: Axes, present: Sequence[_Look]) -> None:
+def _add_look_legend(ax: Axes, looks: Sequence[_Look]) -> None:
     """Add a legend of the edges in one row below the graph."""
     from matplotlib.lines import Line2D
 
-    looks = (_FOUND, _TURNED, _ADDITIONAL, _MISSED, *(look for _, look in _SUPPORT_LOOKS))
     handles = [
         Line2D([], [], color=one.color, linestyle=one.dashes, linewidth=1.8, label=one.label)
         for one in looks
-        if one in present
     ]
     if handles:
         shape: dict[str, Any] = {"ncols": len(handles), "handlelength": 2.8}

@@ -84,7 +84,8 @@ class GraphLikelihoods:
         np.exp(joint, out=joint)
         means = joint @ basis
         means /= joint.sum(axis=1)[:, None]
-        of_items = _item_scores(items, features, some, means, basis * center[:, None])
+        weighted = basis * center[:, None].astype(np.float32)
+        of_items = _item_scores(items, features, some, means, weighted)
         both = np.hstack([means, of_items])
         both *= np.sqrt(some.row_weights, dtype=np.float32)[:, None]
         upper = ssyrk(np.float32(data.n_counted / some.n_counted), both.T)
@@ -234,7 +235,7 @@ def _item_scores(
     features: Array,
     data: WorkingData,
     means: NDArray[np.float32],
-    weighted: Array,
+    weighted: NDArray[np.float32],
 ) -> NDArray[np.float32]:
     """Return rows' derivatives about the items' coefficients, (N, number of these).
 
@@ -242,13 +243,14 @@ def _item_scores(
     orthonormal basis, ``means`` (N, F). ``weighted`` (S, F) is the basis times the law.
     """
     design = np.hstack([np.ones((len(features), 1)), features])
-    slopes, columns = state_derivatives(items, design), data.columns
+    slopes, columns = state_derivatives(items, design).astype(np.float32), data.columns
+    design = design.astype(np.float32)
     out = []
     for term in range(design.shape[1]):
         own = np.flatnonzero(items.coefficients[:, term]) if term else np.arange(items.n_items)
         place, _, within = columns.listed(own)
         functions = slopes[np.append(place, columns.n_columns + own)] * design[:, term]
-        found = means @ (functions @ weighted).T.astype(np.float32)
+        found = means @ (functions @ weighted).T
         value = data.x[:, place].astype(np.float32) * found[:, : len(place)]
         value = np.add.reduceat(value, np.flatnonzero(within == 0), axis=1) if len(own) else value
         value -= found[:, len(place) :]
