@@ -37,7 +37,7 @@ def test_three_identities_give_both_guarantees() -> None:
     assert str(found) == found.summary()
     assert found.summary().startswith(
         "Identifiability of 9 items on 3 binary latents, main effects\n\n"
-        "generic: guaranteed (Corollary 2), given the assumptions marked ? below."
+        "generic: guaranteed (Corollary S.3), given the assumptions marked ? below."
     )
 
 

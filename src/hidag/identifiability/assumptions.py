@@ -200,7 +200,7 @@ def monotone_items(design: MeasurementDesign, fitted: FittedModel | None = None)
     if design.binary and design.main_effects:
         return _loading_sums(design, fitted)
     ordered = not design.binary
-    condition = Condition("monotone", "Assumption 1(b)" + " for ordered levels" * ordered)
+    condition = Condition("monotone", "Assumption S.3" if ordered else "Assumption 1(b)")
     if fitted is None:
         more = ", and they must agree on the order of levels below it" * ordered
         return condition.undecided(
@@ -342,14 +342,14 @@ def disentanglement(
     design: MeasurementDesign, fitted: FittedModel | None, monotone: bool | None
 ) -> Finding:
     """Describe the indeterminacy of unrestricted predictors, of monotone items if known."""
-    condition = Condition("disentangled", "disentanglement corollary", required=False)
+    condition = Condition("disentangled", "Corollary 1", required=False)
     if len(subset_violations(design.q)):
         sentence = (
             "the subset condition fails, so with items of arbitrary form a latent can be mixed "
             "with another whose items include its own"
         )
         if design.binary and design.main_effects:
-            sentence += "; with main effects only the order of the latents is open (Corollary 2)"
+            sentence += "; with main effects only the order of the latents is open (Corollary S.3)"
         return condition.fails(sentence)
     tied = [] if fitted is None else design.items(items_with_ties(fitted.tables))
     if tied:

@@ -41,8 +41,8 @@ _LONGEST_CODE = 12
 def generic_theorem(design: MeasurementDesign) -> str:
     """Return the name of the theorem on generic identifiability that covers the design."""
     if not design.binary:
-        return "polytomous theorem"
-    return "Corollary 2" if design.main_effects else "Theorem 1"
+        return "Theorem S.2"
+    return "Corollary S.3" if design.main_effects else "Theorem 1"
 
 
 def every_latent_measured(design: MeasurementDesign) -> Finding:
@@ -154,7 +154,7 @@ def subset_condition(design: MeasurementDesign) -> Finding:
     advice += ", and likewise for the other pairs" * (len(pairs) > 1)
     advice *= needed
     if not needed:
-        consequence = "with main effects and binary latents this is allowed (Corollary 2)"
+        consequence = "with main effects and binary latents this is allowed (Corollary S.3)"
     elif proven:
         consequence = (
             f"exchanging the levels of {inner} where {outer} is 0 gives other parameters with the "

@@ -31,7 +31,7 @@ RELATIVE_TIE = 1e-9
 
 def strict_theorem(design: MeasurementDesign) -> str:
     """Return the name of the theorem on strict identifiability that covers the design."""
-    return "Corollary 1" if design.main_effects else "strict theorem"
+    return "Corollary S.2" if design.main_effects else "Theorem S.1"
 
 
 def identity_blocks(design: MeasurementDesign) -> Finding:
