@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: demo test lint types contracts bench clean
+.PHONY: demo test lint types contracts docs bench clean
 
 .venv/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("hidag needs Python 3.11 or newer, found " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
@@ -35,6 +35,11 @@ types: .venv/.installed
 
 contracts: .venv/.installed
 	$(BIN)/lint-imports
+
+# Offline; notebooks run once and are kept in docs/site/_build. Warnings are errors.
+docs: .venv/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs/site docs/site/_build/html
 
 # Takes about ten minutes; prints ratios measured in one run.
 bench: .venv/.installed

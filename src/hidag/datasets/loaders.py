@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -87,7 +88,8 @@ class Dataset(
 
     def summary(self) -> str:
         """Return what the table is, its source and what is known of it, as text."""
-        return f"{self._headline()}\n{self.about}\nLicence: {self.licence}"
+        about = textwrap.fill(self.about, 88)
+        return f"{self._headline()}\n{about}\nLicence: {self.licence}"
 
 
 def _simulated(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hidag.exceptions import Choices, FileError, SettingError, invalid_setting
+from hidag.exceptions import Choices, SettingError, invalid_setting
+from hidag.files.writing import write_file
 from hidag.plotting import effect_maps, graph, item_responses, latent_distribution, selection, style
 from hidag.plotting import figure as frame
 from hidag.plotting import q_matrix as q_figures
@@ -127,13 +128,7 @@ def save_plot(thing: Any, path: str | Path, kind: str | None = None, **options: 
     ending = file.suffix.lower().removeprefix(".")
     if ending not in FORMATS:
         raise invalid_setting("path", Choices(tuple(f"*.{one}" for one in FORMATS)), str(path))
-    content = figure_bytes(thing, kind, ending, **options)
-    try:
-        file.write_bytes(content)
-    except OSError as error:
-        text = "cannot write {file}: {reason}"
-        raise FileError("cannot-write", text, file=str(file), reason=error.strerror) from error
-    return file
+    return write_file(file, figure_bytes(thing, kind, ending, **options))
 
 
 def _size(thing: Any, kind: str | None) -> frame.Size:

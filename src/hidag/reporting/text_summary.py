@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator
 from math import isnan
 
+from hidag.causal.probability_queries import MEAN
 from hidag.exceptions import PYTHON_STYLE, Style
 from hidag.formatting import sentence_case
 from hidag.reporting.findings import describe_findings
@@ -42,6 +43,9 @@ def _lines(fit: AnyFit, style: Style) -> Iterator[str]:
         yield ""
         yield from textwrap.wrap(paragraph, _WIDTH)
     columns, rows = result.content("items")
+    with_mean = {row[0] for row in rows if row[2] == MEAN}
+    # Probabilities of single grades are in to_frame("items").
+    rows = [row for row in rows if row[2] == MEAN or row[0] not in with_mean]
     if rows:
         yield ""
         yield "what items do, expected responses by the state of a latent"
