@@ -252,7 +252,7 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         parsimonious conditional tables, for more levels.
     equivalent_sample_size : float or "auto", default "auto"
         Of BDeu. "auto" is 1 for binary latents, and maximises the marginal likelihood otherwise.
-    search : {"xges", "ges", "exact"} or callable, default "xges"
+    search : {"xges", "ges", "exact", "pc", "boss"} or callable, default "xges"
         Graph search.
     uncertainty : {"quick", "full", "none"}, default "quick"
         Whether probabilities of edges are computed, and from the likelihood of how many graphs.
@@ -350,7 +350,7 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         effective_size: Literal["auto", "all"] | float = "auto",
         graph_score: Any = "auto",
         equivalent_sample_size: float | Auto = "auto",
-        search: Literal["xges", "ges", "exact"] | Callable[..., Any] = "xges",
+        search: Literal["xges", "ges", "exact", "pc", "boss"] | Callable[..., Any] = "xges",
         uncertainty: Literal["quick", "full", "none"] = "quick",
         claim_level: float = 0.8,
         knowledge: Any = None,

@@ -114,7 +114,7 @@ def test_scores_known_from_another_search_change_nothing(search) -> None:
     assert shared.n_steps == alone.n_steps
 
 
-@pytest.mark.parametrize("search", ["ges", "xges"])
+@pytest.mark.parametrize("search", ["ges", "xges", "boss"])
 def test_always_a_completed_graph(search) -> None:
     rng = np.random.default_rng(2)
     for n_variables, share in ((1, 0.5), (12, 0.3), (25, 0.15), (70, 0.03)):
@@ -265,8 +265,8 @@ def test_extreme_data_have_a_result(search) -> None:
         ),
         (
             SettingError,
-            {"search": "pc"},
-            "search must be 'xges', 'ges', 'exact' or a callable, got 'pc'",
+            {"search": "gies"},
+            "search must be 'xges', 'ges', 'exact', 'pc', 'boss' or a callable, got 'gies'",
         ),
         (
             SettingError,

@@ -24,6 +24,7 @@ from hidag.latent.counts import LatentCounts
 from hidag.structure.graphs import CPDAG, DAG
 from hidag.structure.greedy_search import ALL_OPERATORS, ClassSearch, ges, xges
 from hidag.structure.knowledge import FORBIDDEN, Knowledge, check_knowledge, orient_by_knowledge
+from hidag.structure.other_searches import OTHER_SEARCHES
 from hidag.structure.scores import LeanScore, LocalScore, ScoreCache, graph_score, make_score
 
 #: A custom search: it gets the score, the names and the knowledge, and returns a graph or an
@@ -121,10 +122,11 @@ def discover(
     equivalent_sample_size : float or "auto"
         Weight of the BDeu prior, in rows. "auto" is 1 for binary variables; for more levels, whose
         tables have many more cells, the value with the largest marginal likelihood.
-    search : "xges", "ges", "exact" or callable
+    search : "xges", "ges", "exact", "pc", "boss" or callable
         ``"xges"`` continues after the first optimum and is more accurate; ``"ges"`` is the search
         of the paper; ``"exact"`` finds the best graph of at most 12 variables, and so does
-        ``"xges"`` with the score ``"lean"`` of at most 6. A callable gets
+        ``"xges"`` with the score ``"lean"`` of at most 6; ``"pc"`` tests independences, ``"boss"``
+        searches permutations (see :mod:`hidag.structure.other_searches`). A callable gets
         ``(score, names, knowledge)`` and returns a graph or an adjacency matrix.
     knowledge : Knowledge, optional
         Required and forbidden edges, tiers, hierarchy.
@@ -186,6 +188,7 @@ def _climb(
 #: The searches by name, called with scores, number of variables, rules, required edges and limit.
 SEARCHES: dict[str, Callable[..., Found]] = {
     "xges": partial(_climb, xges), "ges": partial(_climb, ges), "exact": _search_exactly,
+    **OTHER_SEARCHES,
 }  # fmt: skip
 
 
