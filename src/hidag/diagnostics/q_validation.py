@@ -85,10 +85,6 @@ class QValidation(
         rows, same = f"{self.n_rows:,} rows", self.n_counted == self.n_rows
         return rows if same else f"{rows} with weights that sum to {self.n_counted:,.0f}"
 
-    def to_rows(self) -> list[dict[str, Any]]:
-        """Return one dictionary for each entry of Q."""
-        return self.entries.to_dicts()
-
     def doubtful(self) -> Table:
         """Return the entries whose change is selected, alone or in a step."""
         rows = [
