@@ -251,7 +251,7 @@ class FamilyConfig:
     zero_shares: tuple[float, float] = (0.02, 0.95)
     smallest_uncensored: float = 0.2
     # Smallest variance of an answer when differences of means become log odds: those of an item
-    # that nearly all answer alike would be infinite.
+    # with nearly the same answer everywhere would be infinite.
     smallest_answer_variance: float = 0.1
 
 
