@@ -769,7 +769,6 @@ class EdgeProbabilitiesConfig:
     density_sd: float = 1.0
     # Largest number of classes of graphs whose likelihood is computed, and number in each round.
     quick_graphs: int = 96
-    full_graphs: int = 768
     graphs_per_round: int = 24
     # No further round if the last one changed no probability by as much; less with more graphs, in
     # proportion.
