@@ -97,7 +97,7 @@ class CPDAG(NamedGraph):
     --------
     >>> import hidag
     >>> graph = hidag.CPDAG.from_edges(["a", "b"], undirected=[("a", "b")])
-    >>> graph.n_members()
+    >>> len(graph.members())
     2
     """
 
