@@ -25,9 +25,9 @@ from hidag.em.m_step import Basis, allowed_coefficients
 from hidag.measurement import MeasurementParameters, Terms, default_penalty
 from hidag.metrics import Parts
 from hidag.simulation import design
-from hidag.strategy.measurement import parents_by_search
 from hidag.strategy.moves.optima import criterion_of
 from hidag.strategy.problem import SearchProblem
+from hidag.strategy.structural_em import parents_by_search
 from hidag_paper.studies import truth_started
 
 #: Criteria that differ by less are level: fits end with a tolerance.

@@ -242,6 +242,17 @@ class FamilyConfig:
     tie_stiffness: float = 1e6
     # Alternations of the mean and the share of extra zeros of an item without latents.
     zero_share_steps: int = 20
+    # Ranges of the dispersions from which items start, inside the bounds of their estimates: of
+    # counts, positive amounts and proportions; of shares of extra zeros; and the smallest share of
+    # uncensored times, beyond which censoring is not corrected further.
+    count_dispersions: tuple[float, float] = (0.05, 20.0)
+    amount_dispersions: tuple[float, float] = (1e-4, 1e2)
+    proportion_dispersions: tuple[float, float] = (1e-4, 1.0)
+    zero_shares: tuple[float, float] = (0.02, 0.95)
+    smallest_uncensored: float = 0.2
+    # Smallest variance of an answer when differences of means become log odds: those of an item
+    # with nearly the same answer everywhere would be infinite.
+    smallest_answer_variance: float = 0.1
 
 
 @dataclass(frozen=True)
@@ -758,7 +769,6 @@ class EdgeProbabilitiesConfig:
     density_sd: float = 1.0
     # Largest number of classes of graphs whose likelihood is computed, and number in each round.
     quick_graphs: int = 96
-    full_graphs: int = 768
     graphs_per_round: int = 24
     # No further round if the last one changed no probability by as much; less with more graphs, in
     # proportion.

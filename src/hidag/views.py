@@ -79,6 +79,11 @@ class View:
             raise invalid_setting("table", Choices(names), table)
         return make_frame(self.content(chosen), library or self._library)
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return one dictionary for each row of the main table."""
+        columns, rows = self.content(next(iter(self._frames)))
+        return [dict(zip(columns, row, strict=True)) for row in rows]
+
     def content(self, table: str) -> Content:
         """Return the columns and the rows of one of the tables, ``table``, as plain values."""
         found = getattr(self, self._frames[table])
@@ -184,7 +189,10 @@ def _plain(cell: Any) -> Any:
 
 
 def text_lines(
-    columns: Sequence[str], rows: Sequence[Sequence[Any]], most: int = _TEXT_ROWS
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    most: int | None = _TEXT_ROWS,
+    indent: str = "  ",
 ) -> list[str]:
     """Return the header and the first rows as lines of aligned text, long names shortened."""
     shown = rows[:most]
@@ -192,7 +200,7 @@ def text_lines(
     cells = [[shorten(cell, _CELL, "...") for cell in row] for row in texts]
     numeric = [c for c in range(len(columns)) if not any(isinstance(row[c], str) for row in shown)]
     more = [f"... {len(rows) - len(shown)} more"] if len(rows) > len(shown) else []
-    return [f"  {line}" for line in [*align_columns(cells, numeric), *more]]
+    return [f"{indent}{line}" for line in [*align_columns(cells, numeric), *more]]
 
 
 def html_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

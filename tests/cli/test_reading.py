@@ -272,12 +272,6 @@ def test_the_index_of_a_parquet_file_can_be_the_id_column(hidag, tmp_path, answe
     assert load(tmp_path / "fit" / "result.npz").item_names == tuple(ITEMS)
     assert read_rows(tmp_path / "fit" / "posterior.csv")[1][0] == "p0"
     assert hidag("fit", table, *QUICK, "--drop", "who").exit_code == 0
-    numbers = pd.RangeIndex(1000, 1120, name="who")
-    pd.DataFrame(answers[:120], columns=ITEMS, index=numbers).to_parquet(table)
-    ran = hidag("fit", table, *QUICK, "--id", "who", "--out", tmp_path / "numbered")
-    assert ran.exit_code == 0, ran.stderr
-    assert read_rows(tmp_path / "numbered" / "posterior.csv")[1][0] == "1000"
-    assert hidag("classify", tmp_path / "numbered", table).exit_code == 0
 
 
 def test_decimal_commas_are_read_in_items_and_weights(hidag, tmp_path, answers):

@@ -167,8 +167,8 @@ def test_selection_and_q_validation_use_weights(hidag, fitted, survey, weights):
     [
         (
             "-1",
-            "weights must be finite numbers >= 0, but column 'w' has -1 in row 2 "
-            "below the names (1 of 3 rows); use 0 to exclude a row",
+            "--weights w must be finite numbers >= 0, but row 1 (counting from 0) has -1 "
+            "(1 of 3 rows)",
         ),
         (
             "",

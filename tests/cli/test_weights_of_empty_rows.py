@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hidag.cli.data_source import read_weights, scale_survey_weights
+from hidag.cli.data_source import read_weights
 from hidag.data.cells import import_arrow
+from hidag.data.rows import check_weights
 from hidag.exceptions import DataError
 
 
@@ -16,9 +17,8 @@ def test_empty_rows_have_no_weight():
 
 
 def test_a_dominant_weight_in_a_column_is_an_error():
+    table = import_arrow("pyarrow").table({"a": [1.0, 0.0, 0.0], "b": [0.0, 1.0, 1.0]})
+    weights = read_weights({"w": ["1", "1", "1e9"]}, "w", table)
     with pytest.raises(DataError) as refused:
-        scale_survey_weights([1, 1, 1e9, 1], "w", np.ones(4, dtype=bool))
-    assert str(refused.value) == (
-        "the weights in column 'w' have an effective sample size below 2: row 3 below the names "
-        "has 1e+09 of 1e+09, nearly all of the weight; check the weight of that row"
-    )
+        check_weights(weights, 3)
+    assert refused.value.code == "dominant-weight"

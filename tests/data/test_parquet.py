@@ -19,11 +19,10 @@ FRAME = pd.DataFrame({"a": [1, 0, 1], "b": [0, 1, 1]})
         (FRAME, []),
         (FRAME.set_index(pd.Index([4, 9, 6])), ["__index_level_0__"]),
         (FRAME.set_index(pd.Index(["x", "y", "z"], name="who")), ["who"]),
-        (FRAME.set_index(pd.RangeIndex(5, 8, name="who")), ["who"]),
         (FRAME.set_index([pd.Index([1, 1, 2], name="g"), pd.Index([7, 8, 9])]),
          ["g", "__index_level_1__"]),
     ],
-    ids=["row numbers", "unnamed", "named", "named row numbers", "two levels"],
+    ids=["row numbers", "unnamed", "named", "two levels"],
 )  # fmt: skip
 def test_the_index_of_a_frame_is_not_an_item(
     tmp_path: Path, frame: pd.DataFrame, names: list[str]
@@ -44,17 +43,6 @@ def test_an_index_used_as_row_ids_needs_no_note(tmp_path: Path) -> None:
     assert read_columns(file, ["a"], ["who"])[1] == {"who": ["x", "y", "z"]}
     source = read_folder(file, leave_out=["who"])
     assert (source.table.column_names, source.notes) == (["a", "b"], ())
-
-
-def test_a_named_range_index_can_be_row_ids(tmp_path: Path) -> None:
-    file = tmp_path / "t.parquet"
-    FRAME.set_index(pd.RangeIndex(10, 4, -2, name="who")).to_parquet(file)
-    assert column_names(file) == ["a", "b", "who"]
-    assert read_columns(file, ["a"], ["who"])[1] == {"who": [10, 8, 6]}
-    # pandas would not believe in them either.
-    pq.write_table(pq.read_table(file).slice(1), file)
-    assert column_names(file) == ["a", "b"]
-    assert read_folder(file).notes == ()
 
 
 def test_an_index_removed_from_the_file_is_ignored(tmp_path: Path) -> None:

@@ -187,8 +187,8 @@ def test_a_missing_latent_of_an_interaction_is_found(effects):
 
 def test_the_estimated_q_is_shown_for_comparison(provisional):
     _, X = provisional
-    free = DCRL(2, family="bernoulli", random_state=0).fit(X).result_
-    q = pd.DataFrame(wrong_q(), columns=["A", "B"]).assign(item=free.item_names)
+    free = DCRL(2, family="bernoulli", random_state=0).fit(X)
+    q = pd.DataFrame(wrong_q(), columns=["A", "B"]).assign(item=free.result_.item_names)
     found = validate_q(free, X, q[["item", "A", "B"]], max_changes=0)
     assert found.latent_names == ("A", "B")
     np.testing.assert_array_equal(found.estimated, TRUE_Q)
@@ -202,7 +202,13 @@ def test_invalid_input_is_refused(provisional):
     with pytest.raises(DataError) as error:
         validate_q(open_fit, X)
     assert str(error.value) == (
-        "the fit was not given a Q with only 1 and 0 as entries; pass it as provisional_q"
+        "the fit was not given a Q with only 1 and 0 as entries; pass a DCRL and the provisional Q"
+    )
+    with pytest.raises(DataError) as error:
+        validate_q(result, X, TRUE_Q)
+    assert str(error.value) == (
+        "a result can only be validated with the Q that it was given; pass a DCRL and the "
+        "provisional Q"
     )
     with pytest.raises(DataError) as error:
         validate_q(result, X, np.where(wrong_q() == 1, -1, 0))

@@ -16,13 +16,14 @@ def page():
     """Run the code of the page, and undo its registrations afterwards."""
     from hidag.measurement.penalties import SHAPES
     from hidag.reporting import assembly
-    from hidag.strategy import confirmatory, exploratory
+    from hidag.strategy import exploratory
     from hidag.strategy.observed_likelihood import edge_tests
+    from hidag.strategy.problem import STARTS
     from hidag.structure.graph_search import SEARCHES
     from hidag.structure.scores import SCORES
 
     panels, start_points = assembly.PANELS, exploratory.start_points
-    rule, supports_edge = confirmatory.choose_n_starts, edge_tests.supports_edge
+    rule, supports_edge = STARTS["confirmatory"], edge_tests.supports_edge
     names: dict = {"__name__": "page"}
     try:
         exec(compile(python_blocks(PAGE), PAGE.name, "exec"), names)
@@ -32,7 +33,7 @@ def page():
         SHAPES.pop("midway", None)
         SCORES.pop("sparse-bic", None)
         SEARCHES.pop("forest", None)
-        confirmatory.choose_n_starts, edge_tests.supports_edge = rule, supports_edge
+        STARTS["confirmatory"], edge_tests.supports_edge = rule, supports_edge
 
 
 HEADINGS = (

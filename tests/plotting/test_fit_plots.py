@@ -21,10 +21,7 @@ from hidag.plotting import (
     plot_q,
     plot_responses,
     render_png,
-    size_of_effects,
     size_of_law,
-    size_of_loadings,
-    size_of_profile_shares,
     size_of_responses,
 )
 from hidag.plotting.latent_distribution import common_profiles
@@ -221,15 +218,15 @@ def test_effects_that_exclude_zero_are_dotted(small):
 def test_thirty_latents_and_five_hundred_items_are_drawn(large, monkeypatch):
     monkeypatch.setattr("hidag.plotting.latent_distribution.N_DRAWS", 2000)
     draws = [
-        (lambda ax: plot_loadings(large, ax), size_of_loadings(30)),
+        (lambda ax: plot_loadings(large, ax), (11.0, 3.6)),
         (lambda ax: plot_law(large, ax), size_of_law(30)),
-        (lambda ax: plot_profile_shares(large, ax, most=8), size_of_profile_shares(8, 30)),
+        (lambda ax: plot_profile_shares(large, ax, most=8), (4.5, 7.9)),
         (lambda ax: plot_responses(large, ax, most=8), size_of_responses(500, 8)),
     ]
     for draw, size in draws:
         assert render_png(draw, size, dots_per_inch=40).startswith(PNG)
     some = average_effects(large, causes=large.latent_names[:2], items=False)
-    picture = render_png(lambda ax: plot_effects(some, ax), size_of_effects(2, 30))
+    picture = render_png(lambda ax: plot_effects(some, ax), (11.2, 2.8))
     assert picture.startswith(PNG)
 
 

@@ -10,8 +10,8 @@ from hidag.em.m_step import Basis, allowed_coefficients
 from hidag.latent import StateSpace
 from hidag.measurement import MeasurementParameters, Terms, default_penalty
 from hidag.simulation import Truth, chain_dag, make_truth, random_law, simulate
-from hidag.strategy.measurement import parents_by_search
 from hidag.strategy.problem import SearchProblem
+from hidag.strategy.structural_em import parents_by_search
 
 
 def silent(*_):

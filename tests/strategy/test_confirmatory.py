@@ -23,10 +23,9 @@ from hidag.strategy.confirmatory import (
     _race,
     _restart_items,
     _restart_law,
-    choose_n_starts,
 )
-from hidag.strategy.measurement import parents_by_search
 from hidag.strategy.problem import SearchProblem
+from hidag.strategy.structural_em import parents_by_search
 
 SPACE = StateSpace((2,) * 4)
 TERMS = Terms.main(SPACE.levels)
@@ -139,10 +138,10 @@ def test_agreement_of_the_best_quarter_is_not_agreement_of_the_starts(problem, e
 
 
 def test_number_of_starts_falls_with_the_cost_of_an_e_step(problem):
-    assert choose_n_starts(problem) == CONFIG.confirmatory.most_starts
-    assert choose_n_starts(replace(problem, n_starts=7)) == 7
+    assert problem.starts("confirmatory").most == CONFIG.confirmatory.most_starts
+    assert replace(problem, n_starts=7).starts("confirmatory").most == 7
     large = replace(problem, space=StateSpace.binary(16))
-    assert choose_n_starts(large) == CONFIG.confirmatory.fewest_starts
+    assert large.starts("confirmatory").most == CONFIG.confirmatory.fewest_starts
 
 
 def test_confirmatory_start_has_the_given_q_as_support():

@@ -16,12 +16,12 @@ from hidag.latent import NetworkLaw, StateSpace
 from hidag.latent.laws import factorise_counts
 from hidag.measurement import NO_SPARSITY, MeasurementParameters, Terms
 from hidag.simulation import Truth, random_truth, simulate
-from hidag.strategy.measurement import parents_by_search
 from hidag.strategy.moves.level_moves import move_levels, relabel_levels, with_level_moves
 from hidag.strategy.problem import SearchProblem
 from hidag.strategy.structural_em import (
     _without_needless_edges,
     initial_structure_step,
+    parents_by_search,
     structural_em,
 )
 

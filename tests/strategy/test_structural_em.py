@@ -16,10 +16,10 @@ from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 from hidag.latent.laws import are_equivalent, factorise_counts
 from hidag.measurement import NO_SPARSITY, MeasurementParameters, Terms, default_penalty
 from hidag.strategy.estimation import StageOneSettings, estimate_measurement
-from hidag.strategy.measurement import parents_by_search
 from hidag.strategy.problem import SearchProblem
 from hidag.strategy.structural_em import (
     initial_structure_step,
+    parents_by_search,
     structural_em,
     without_needless_edges,
 )

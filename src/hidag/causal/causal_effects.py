@@ -252,10 +252,7 @@ def average_effects(
 
 def _parent_dags(model: InterventionModel, causes: Sequence[int]) -> tuple[_Dags, set[int]]:
     """Return a DAG for each set of parents of each cause, and the causes with too many sets."""
-    found = {
-        k: enumerate_parent_sets(model.graph, [k], limit=model.limit, count_members=False)
-        for k in causes
-    }
+    found = {k: enumerate_parent_sets(model.graph, [k], limit=model.limit) for k in causes}
     truncated = {k for k, own in found.items() if not own.complete}
     return {k: own.dags for k, own in found.items()}, truncated
 

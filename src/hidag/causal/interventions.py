@@ -51,7 +51,6 @@ class WhatIfResult(View, title="do {0.do}, given {0.given}", frames={"rows": "ro
     latents_after : tuple of K arrays (C, M_k)
         After the intervention, one row for each possible set of parents of the targets.
     items_before, items_after : arrays (O,) and (C, O)
-    shares : tuple of float or None, share of the DAGs with each set of parents, if counted
     complete : bool, whether the rows cover all possible sets of parents
     exact : bool, False where the graph is so dense that probabilities come from a sample
     ruled_out : tuple of float, length C
@@ -68,7 +67,6 @@ class WhatIfResult(View, title="do {0.do}, given {0.given}", frames={"rows": "ro
     latents_after: tuple[Array, ...]
     items_before: Array
     items_after: Array
-    shares: tuple[float, ...] | None
     complete: bool
     exact: bool
     ruled_out: tuple[float, ...]
@@ -318,7 +316,6 @@ class InterventionModel:
             ),
             items_before=queries.expected_outcomes(self.outcomes, before),
             items_after=np.where(no_item, np.nan, items_after),
-            shares=found.shares if targets else (1.0,),
             complete=found.complete if targets else True,
             exact=not any(isinstance(law, queries.WeightedSample) for law in [before, *after]),
             ruled_out=ruled_out,

@@ -23,8 +23,6 @@ from hidag.structure.mixed_graphs import (
     find_v_structures,
 )
 
-#: Larger equivalence classes are not enumerated for the shares of members.
-MAX_COUNTED_MEMBERS = 5000
 MAX_PARENT_SETS = 512
 
 
@@ -33,52 +31,28 @@ class ParentSets:
     """Different sets of parents of the targets, all of them or the first ones found."""
 
     dags: tuple[DAG, ...]  # one member of the equivalence class for each set
-    n_members: tuple[int, ...] | None  # with each set; None where they were not counted
     complete: bool  # whether there are no other sets
-
-    @property
-    def shares(self) -> tuple[float, ...] | None:
-        """Share of the members with each set; None where members were not counted."""
-        if not self.complete or self.n_members is None:
-            return None
-        return tuple(n / sum(self.n_members) for n in self.n_members)
 
 
 def enumerate_parent_sets(
-    graph: CPDAG,
-    targets: Sequence[int],
-    *,
-    limit: int = MAX_PARENT_SETS,
-    count_members: bool = True,
+    graph: CPDAG, targets: Sequence[int], *, limit: int = MAX_PARENT_SETS
 ) -> ParentSets:
     """Return at most ``limit`` sets of parents that the targets have in the members of a graph."""
     member = graph.to_dag()  # raises if the graph has no member
     start = apply_meek_rules(MixedGraph.from_adjacency(graph.adjacency))
     colliders = find_v_structures(MixedGraph.from_adjacency(member.adjacency))
-    branches = list(islice(_branches(start, list(targets), colliders), limit + 1))
-    complete = len(branches) <= limit
-    branches = branches[:limit]
-    counts = None
-    if count_members and _has_few_members(graph):
-        parts = (CPDAG(mixed.adjacency()) for mixed, _ in branches)
-        counts = tuple(len(part.members(MAX_COUNTED_MEMBERS)) for part in parts)
-    return ParentSets(tuple(DAG(dag, graph.names) for _, dag in branches), counts, complete)
+    found = list(islice(_members(start, list(targets), colliders), limit + 1))
+    return ParentSets(tuple(DAG(dag, graph.names) for dag in found[:limit]), len(found) <= limit)
 
 
-def _has_few_members(graph: CPDAG) -> bool:
-    if graph.is_valid():
-        return graph.n_members() <= MAX_COUNTED_MEMBERS
-    return len(graph.members(MAX_COUNTED_MEMBERS + 1)) <= MAX_COUNTED_MEMBERS
-
-
-def _branches(
+def _members(
     graph: MixedGraph, targets: list[int], colliders: list[tuple[int, int, int]]
-) -> Iterator[tuple[MixedGraph, NDArray[np.int8]]]:
-    """Yield graphs in which all edges of the targets are directed, each with one member."""
+) -> Iterator[NDArray[np.int8]]:
+    """Yield one member for each way to direct the edges of the targets."""
     if not targets:
         dag = extend_to_dag(graph)
         if dag is not None:
-            yield graph, dag
+            yield dag
         return
     target = targets[0]
     for parents in cliques(graph, graph.neighbours[target]):
@@ -90,4 +64,4 @@ def _branches(
         dag = extend_to_dag(branch)
         # Orientations that force a new collider or a cycle belong to no member.
         if dag is not None and find_v_structures(MixedGraph.from_adjacency(dag)) == colliders:
-            yield from _branches(branch, targets[1:], colliders)
+            yield from _members(branch, targets[1:], colliders)

@@ -18,9 +18,17 @@ from hidag.cli.messages import set_message_context
 from hidag.cli.options import split_known
 from hidag.data import readers
 from hidag.data.cells import CategoryLabels, advise_on_commas, describe_coding, is_boolean_column
-from hidag.data.rows import effective_sample_size, nonempty_rows, scale_to_effective_size
+from hidag.data.rows import nonempty_rows, scale_survey_weights
 from hidag.data.table import read_table
-from hidag.exceptions import Advice, DataError, FileError, Message, SettingError, suggest_name
+from hidag.exceptions import (
+    Advice,
+    DataError,
+    FileError,
+    Message,
+    Setting,
+    SettingError,
+    suggest_name,
+)
 from hidag.formatting import join_names, plural
 from hidag.results import FitResult
 
@@ -296,44 +304,8 @@ def read_weights(columns: Mapping[str, Any], name: str | None, items: Any) -> Ar
     except DataError:
         # Whoever reads the items next reports the error.
         nonempty = np.ones(len(columns[name]), dtype=bool)
-    return scale_survey_weights(columns[name], name, nonempty)
-
-
-def scale_survey_weights(cells: Sequence[Any], name: str, nonempty: NDArray[np.bool_]) -> Array:
-    """Return survey weights scaled to the effective sample size (Kish 1965), shape (N,).
-
-    Cells are numbers, 0 to exclude a row; ``nonempty`` are the rows with a response.
-    """
-    weights = _parse_weights(cells, name)
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if len(bad):
-        template = (
-            "weights must be finite numbers >= 0, but column {column!r} has {weight:g} in row "
-            "{row} below the names ({n} of {n_rows} rows)"
-        )
-        where = {
-            "weight": weights[bad[0]],
-            "row": bad[0] + 1,
-            "n": len(bad),
-            "n_rows": len(weights),
-        }
-        advice = "use 0 to exclude a row"
-        raise DataError("invalid-weight", template, where, advice=advice, column=name)
-    weights = np.where(nonempty, weights, 0.0)
-    if (weights > 0).sum() < 2:
-        template = "column {column!r} must have weights above zero in at least 2 rows{which}"
-        which = "" if nonempty.all() else " that have a response"
-        raise DataError("too-few-weights", template, column=name, which=which)
-    if effective_sample_size(weights) < 2:
-        heaviest = int(weights.argmax())
-        template = (
-            "the weights in column {column!r} have an effective sample size below 2: row {row} "
-            "below the names has {weight:g} of {total:g}, nearly all of the weight"
-        )
-        where = {"row": heaviest + 1, "weight": weights[heaviest], "total": weights.sum()}
-        advice = "check the weight of that row"
-        raise DataError("dominant-weight", template, where, advice=advice, column=name)
-    return scale_to_effective_size(weights)
+    weights = _parse_weights(columns[name], name)
+    return scale_survey_weights(weights, Setting("weights", name), nonempty)
 
 
 def _parse_weights(cells: Sequence[Any], name: str) -> Array:

@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import typer
 
 from hidag.exceptions import SettingError, invalid_setting
-from hidag.fitting.settings import LINEAR
 
 
 def option(
@@ -110,6 +109,9 @@ def parse_levels(text: str) -> int | list[int]:
 
 def parse_fit_levels(text: str) -> Any:
     """Return the levels of a fit: numbers, also with equal steps (4-linear), or "auto"."""
+    # Here, because help needs no numerical package.
+    from hidag.fitting.settings import LINEAR
+
     words = [word.strip().lower() for word in text.split(",")]
     if words == ["auto"] or any(word.endswith(LINEAR) for word in words):
         return words[0] if len(words) == 1 else words

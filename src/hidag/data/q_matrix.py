@@ -50,17 +50,10 @@ def read_q_matrix(q: Any, item_names: Sequence[str], n_latents: int | None = Non
     columns are the latents, ``n_latents`` of them if given.
     """
     items = tuple(item_names)
-    row_names, cells, latent_names, named = split_q_matrix(q)
-    try:
-        rows = read_table(cells, names=latent_names if named else None, allow_empty_items=True)
-    except DataError as error:
-        text = "in the Q-matrix, whose columns are read like items: {error}"
-        raise DataError("unreadable-q", text, error=error.message) from error
-    entries = rows.values
+    row_names, entries, names, named = read_q_entries(q)
     if row_names is not None:
         entries = entries[_match_rows(row_names, items)]
     _check_shape(entries.shape, len(items), n_latents)
-    names = rows.names if named else tuple(f"latent_{k}" for k in range(entries.shape[1]))
     filled = np.where(np.isnan(entries), UNKNOWN, entries)
     _check_entries(filled, items, names)
     empty = np.flatnonzero((filled == 0).all(axis=0))
@@ -75,7 +68,21 @@ def read_q_matrix(q: Any, item_names: Sequence[str], n_latents: int | None = Non
     return QSpec(entries=result, latent_names=names, named=named)
 
 
-def split_q_matrix(q: Any) -> tuple[tuple[str, ...] | None, Any, tuple[str, ...], bool]:
+def read_q_entries(
+    q: Any,
+) -> tuple[tuple[str, ...] | None, NDArray[np.float64], tuple[str, ...], bool]:
+    """Return names of rows (None if in the order of the items), entries, and latents, if named."""
+    row_names, cells, latent_names, named = _split_q_matrix(q)
+    try:
+        rows = read_table(cells, names=latent_names if named else None, allow_empty_items=True)
+    except DataError as error:
+        text = "in the Q-matrix, whose columns are read like items: {error}"
+        raise DataError("unreadable-q", text, error=error.message) from error
+    names = rows.names if named else tuple(f"latent_{k}" for k in range(rows.n_items))
+    return row_names, rows.values, names, named
+
+
+def _split_q_matrix(q: Any) -> tuple[tuple[str, ...] | None, Any, tuple[str, ...], bool]:
     """Return row names (None if rows are in the order of the items), cells, latent names, named."""
     labels = frame_labels(q)
     if labels is None:

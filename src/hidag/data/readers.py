@@ -108,39 +108,20 @@ def read_binary(file: Path) -> Any:
 
 
 def read_parquet(file: Path) -> Any:
-    """Return a file as a pyarrow Table with unique names; named range indexes become columns."""
+    """Return a file as a pyarrow Table with unique names."""
     # Unlike read_table, this accepts names that occur twice.
     open_file = import_arrow("pyarrow.parquet").ParquetFile
     table = _open_parquet(file, lambda path: open_file(path).read())
     # Renaming discards the metadata that pandas wrote about the index.
     renamed = table.rename_columns(csv_text.make_unique(table.column_names))
-    renamed = renamed.replace_schema_metadata(table.schema.metadata)
-    for name, numbers in _range_indexes(renamed.schema, renamed.num_rows).items():
-        renamed = renamed.append_column(name, import_arrow("pyarrow").array(numbers, type="int64"))
-    return renamed
+    return renamed.replace_schema_metadata(table.schema.metadata)
 
 
 def index_columns(table: Any) -> list[str]:
     """Return the columns of a pyarrow Table that hold the index of a pandas frame or row names."""
-    index = [one.get("name") if isinstance(one, dict) else one for one in _indexes(table.schema)]
-    index.append(other_formats.ROW_NAMES)
-    return [name for name in table.column_names if name in index]
-
-
-def _indexes(schema: Any) -> list[Any]:
-    """Return the pandas indexes: column names, or dictionaries for ranges."""
-    return list((schema.pandas_metadata or {}).get("index_columns", []))
-
-
-def _range_indexes(schema: Any, n_rows: int) -> dict[str, range]:
-    """Return the named range indexes; a table that has lost rows since has lost them."""
-    out = {}
-    for index in _indexes(schema):
-        if isinstance(index, dict) and index.get("kind") == "range":
-            name, numbers = index.get("name"), range(index["start"], index["stop"], index["step"])
-            if isinstance(name, str) and name not in schema.names and len(numbers) == n_rows:
-                out[name] = numbers
-    return out
+    index = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    known = [*index, other_formats.ROW_NAMES]
+    return [name for name in table.column_names if name in known]
 
 
 def _open_parquet(file: Path, read: Callable[[str], Any]) -> Any:
@@ -255,8 +236,7 @@ def _names_in_file(file: Path) -> list[str]:
     if suffix_of(file) in other_formats.READERS:
         return list(read_binary(file).column_names)
     opened = _open_parquet(file, import_arrow("pyarrow.parquet").ParquetFile)
-    schema = opened.schema_arrow
-    return [*schema.names, *_range_indexes(schema, opened.metadata.num_rows)]
+    return list(opened.schema_arrow.names)
 
 
 def _check_columns(file: Path, names: Sequence[str], known: Sequence[str]) -> None:

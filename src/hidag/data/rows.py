@@ -111,9 +111,19 @@ def survey_weights(weights: Any) -> Floats:
     if found.ndim != 1:
         text = "{name} must be one number for each row, got shape {shape}"
         raise DataError("wrong-shape-of-weights", text, {"name": name, "shape": found.shape})
-    _check_nonnegative(found, name)
-    _check_two_positive(found, name)
-    return scale_to_effective_size(found)
+    return scale_survey_weights(found, name)
+
+
+def scale_survey_weights(
+    weights: Floats, name: Setting, nonempty: NDArray[np.bool_] | None = None
+) -> Floats:
+    """Return `survey_weights` of numbers (N,), 0 for rows not in ``nonempty``; errors name them."""
+    _check_nonnegative(weights, name)
+    if nonempty is not None:
+        weights = np.where(nonempty, weights, 0.0)
+    restricted = nonempty is not None and not nonempty.all()
+    _check_two_positive(weights, name, " that have a response" if restricted else "")
+    return scale_to_effective_size(weights)
 
 
 def _as_floats(given: Any, name: Setting) -> Floats:

@@ -28,7 +28,9 @@ RAW_SKEWNESS = 2.0
 """An exponential distribution has skewness 2; few items with a normal model are more skewed."""
 LOG_SKEWNESS = 1.0  # If the logarithms have less skewness than this, they explain the long tail.
 SCALE_DISTINCT = 20  # No scale in use has as many grades; from here on the maximum may be a cap.
-COUNT_START = 20.0  # Whole numbers of which 99 % lie above this are as likely a rounded measurement
+#: Whole numbers above the first, but for the second share, are as likely a rounded measurement; a
+#: few zeros may mean "not measured".
+COUNT_START, COUNT_START_SHARE = 20.0, 0.01
 SCORE_MAX = 100.0
 """Test scores, percentages and ages end here; larger numbers can be years and codes."""
 SCORE_SKEWNESS = 1.0
@@ -134,8 +136,7 @@ def _infer_counts(values: Array, distinct: Array, counts: NDArray[np.int64]) -> 
     scores = _infer_scores(values, span) if len(distinct) >= SCALE_DISTINCT else None
     if scores is not None:
         return scores
-    # A low quantile, because a few zeros may mean "not measured".
-    if np.quantile(values, 0.01, method="lower") > COUNT_START:
+    if np.quantile(values, COUNT_START_SHARE, method="lower") > COUNT_START:
         return Guess(None, f"{span}, few near 0: {_measurement_or_count(values)}", REAL)
     # Grades that do not occur would have to be declared, so that numbers are the simpler start.
     suggestion = GRADES if top - low == len(distinct) - 1 else REAL

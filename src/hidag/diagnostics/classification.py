@@ -259,10 +259,6 @@ class Classification(
                 parts.append(self.probabilities[k][:, level].tolist())
         return Table.of(header, zip(*parts, strict=True))
 
-    def to_rows(self) -> list[dict[str, Any]]:
-        """Return one dictionary for each row."""
-        return self.to_table().to_dicts()
-
     def shares(self) -> Table:
         """Return the number and share of rows with each profile, the most common first."""
         answered = self.profiles[self.n_answers > 0]

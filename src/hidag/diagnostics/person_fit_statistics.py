@@ -74,10 +74,6 @@ class PersonFit(View, title="lz against {0.n_reference} reference rows", frames=
         )
         return "\n".join([heading, *worst.lines(max_shown)])
 
-    def to_rows(self) -> list[dict[str, Any]]:
-        """Return one dictionary for each row."""
-        return self.table.to_dicts()
-
 
 def person_fit(
     result: AnyFit,

@@ -17,15 +17,13 @@ from hidag.data.table import read_table
 from hidag.diagnostics import q_entry_tests as entry_tests
 from hidag.estimator import DCRL
 from hidag.exceptions import Advice, DataError, HidagWarning, Message, Setting, SettingError
-from hidag.fitting.settings import levels_setting, root_seed
+from hidag.fitting.settings import root_seed
 from hidag.formatting import first_names, plural
 from hidag.inference.fitted_rows import can_sum_states, canonical_rows, require_weights
-from hidag.inference.refit import refit_settings
 from hidag.inference.result_tables import Table
 from hidag.information.posterior_tables import too_many_states
 from hidag.metrics.matching import Parts, match_latents
 from hidag.results import AnyFit, FitResult, as_result
-from hidag.structure.knowledge import Knowledge
 from hidag.views import View
 
 Array = NDArray[np.float64]
@@ -33,7 +31,6 @@ IntArray = NDArray[np.int8]
 
 N_CANDIDATES = 4  # Refits at each step, of the changes with the best screening statistics
 MAX_REFITS = 24  # Entries with a likelihood ratio from a refit
-_STACK = 4  # Stack frames from a warning to the caller of ``validate_q``
 _COLUMNS = (
     "item", "latent", "provisional", "suggested", "estimated", "action", "screening",
     "likelihood_ratio", "degrees", "p_value", "penalty", "support",
@@ -87,10 +84,6 @@ class QValidation(
         """Return the number of rows, and the sum of their weights if it differs."""
         rows, same = f"{self.n_rows:,} rows", self.n_counted == self.n_rows
         return rows if same else f"{rows} with weights that sum to {self.n_counted:,.0f}"
-
-    def to_rows(self) -> list[dict[str, Any]]:
-        """Return one dictionary for each entry of Q."""
-        return self.entries.to_dicts()
 
     def doubtful(self) -> Table:
         """Return the entries whose change is selected, alone or in a step."""
@@ -178,11 +171,8 @@ def validate_q(
     Parameters
     ----------
     fit : FitResult or DCRL
-        A fit with the provisional Q given; or one without, or an estimator, whose settings are
-        used to fit the provisional Q first. The Q of a fit without a given Q is shown for
-        comparison. Knowledge about latents (edges, tiers, prerequisites, names, levels) is passed
-        on by name, or by column if the provisional Q has no names and the fit had a Q. If the
-        latents differ, a warning lists the settings left out.
+        A fit with the provisional Q given; or an estimator, whose settings are used to fit the
+        provisional Q first. If it was fitted without a given Q, its Q is shown for comparison.
     X : array or frame
     provisional_q : array or frame, shape (J, K), optional
         1 and 0; by default the Q given to the fit.
@@ -218,7 +208,7 @@ def validate_q(
     if isinstance(fit, FitResult):
         require_weights(fit, sample_weight, "judging its Q")
     result = fit_provisional(fit, X, provisional_q, seed, sample_weight)
-    if isinstance(fit, FitResult) and estimated is None and not has_given_q(fit):
+    if estimated is None and hasattr(fit, "result_") and not has_given_q(fit.result_):
         estimated = fit
     if not can_sum_states(result):
         raise too_many_states(result, "validation of Q")
@@ -375,87 +365,30 @@ def has_given_q(result: FitResult) -> bool:
 def fit_provisional(
     fit: AnyFit, X: Any, provisional_q: Any, seed: int, sample_weight: Any = None
 ) -> FitResult:
-    """Return a fit with the provisional Q: ``fit`` itself, or a new one."""
+    """Return a fit with the provisional Q: ``fit`` itself, or one with an estimator's settings."""
     advice = Advice("give-q", "pass it as {setting}", {"setting": Setting("provisional_q")})
-    if not isinstance(fit, FitResult):
-        given = fit.q_matrix if provisional_q is None else provisional_q
-        if given is None:
-            raise DataError("no-q", "there is no Q to validate", advice=advice)
-        table = read_table(X)
-        q = _require_complete(read_q_matrix(given, table.names))
-        model = DCRL(**{**fit.get_params(), "n_latents": q.n_latents})
-        return _fit_confirmatory(model, q, X, table.names, seed, sample_weight)
-    result: FitResult = fit
-    if provisional_q is None:
-        if not has_given_q(result):
+    if isinstance(fit, FitResult):
+        if not has_given_q(fit):
             reason = "the fit was not given a Q with only 1 and 0 as entries"
-            raise DataError("no-q", reason, advice=advice)
-        return result
-    q = _require_complete(read_q_matrix(provisional_q, result.item_names))
-    if has_given_q(result) and np.array_equal(result.q_matrix, q.entries):
-        return result
-    model, items = _make_estimator(result, q), result.item_names
-    return _fit_confirmatory(model, q, result.rows(X), items, seed, sample_weight)
-
-
-def _make_estimator(result: FitResult, q: QSpec) -> DCRL:
-    """Return an estimator with a fit's settings for another Q; warn or raise if unclear."""
-    settings, forgotten = refit_settings(result)
-    if forgotten:
-        warning = HidagWarning(
-            "settings-not-stored",
-            "the fit of the provisional Q uses the default {settings}, because a result does not "
-            "store user-defined ones",
-            {"settings": " and ".join(forgotten)},
-            advice="pass the fitted DCRL instead of the result",
-        )
-        warnings.warn(warning, stacklevel=_STACK)
-    known: Knowledge | None = settings.pop("knowledge", None)
-    names = settings.pop("latent_names", None)
-    levels = levels_setting(result.terms)
-    settings |= {"n_latents": q.n_latents, "family": list(result.families), "verbose": 0}
-    order, reason = _match_columns(result, q)
-    if order:
-        return DCRL(**settings | {
-            "levels": [levels[k] for k in order],
-            "latent_names": [result.latent_names[k] for k in order],
-            "knowledge": None if known is None else known.reindex(result.latent_names, order),
-        })  # fmt: skip
-    if len(set(levels)) > 1:
-        raise SettingError(
-            "levels-unknown",
-            "{reason}, and the latents of the fit have {levels} levels",
-            {"reason": reason, "levels": ", ".join(map(str, levels))},
-            advice="pass a DCRL with the levels of the latents of that Q instead of the fit",
-        )
-    left_out = list({} if known is None else known.to_dict())
-    if names is not None and not q.named:
-        left_out.append("latent_names")
-    if left_out:
-        warning = HidagWarning(
-            "knowledge-left-out",
-            "{reason}: the settings about the latents of the fit ({settings}) are left out",
-            {"reason": reason, "settings": ", ".join(left_out)},
-            advice="pass a DCRL with settings for the latents of that Q instead of the fit",
-        )
-        warnings.warn(warning, stacklevel=_STACK)
-    return DCRL(**settings | {"levels": levels[0]})
-
-
-def _match_columns(result: FitResult, q: QSpec) -> tuple[list[int], str]:
-    """Return the latent of a fit for each column of a Q; none, and the reason, if unclear."""
-    ours = result.latent_names
-    if q.n_latents != len(ours):
-        return [], f"the provisional Q has {plural(q.n_latents, 'latent')}, the fit {len(ours)}"
-    if q.named:
-        if set(q.latent_names) == set(ours):
-            return [ours.index(name) for name in q.latent_names], ""
-        theirs = ", ".join(q.latent_names)
-        return [], f"the provisional Q has the latents {theirs}, the fit {', '.join(ours)}"
-    if result.q_given is None:
-        reason = "the columns of the provisional Q have no names to match its latents"
-        return [], f"the fit estimated its Q, and {reason}"
-    return list(range(len(ours))), ""
+            raise DataError("no-q", reason, advice="pass a DCRL and the provisional Q")
+        if provisional_q is not None:
+            other = _require_complete(read_q_matrix(provisional_q, fit.item_names))
+            if not np.array_equal(other.entries, fit.q_matrix):
+                reason = "a result can only be validated with the Q that it was given"
+                raise DataError("other-q", reason, advice="pass a DCRL and the provisional Q")
+        return fit
+    given = fit.q_matrix if provisional_q is None else provisional_q
+    if given is None:
+        raise DataError("no-q", "there is no Q to validate", advice=advice)
+    items = read_table(X).names
+    known = _require_complete(read_q_matrix(given, items))
+    names = known.latent_names if known.named else fit.latent_names
+    own = {"q_matrix": known.entries, "latent_names": names, "n_latents": known.n_latents}
+    model = DCRL(**fit.get_params() | own | {"random_state": seed})
+    with warnings.catch_warnings():
+        # The validation itself reports the evidence about this Q.
+        warnings.simplefilter("ignore", HidagWarning)
+        return replace(model.fit(X, sample_weight=sample_weight).result_, item_names=items)
 
 
 def _require_complete(q: QSpec) -> QSpec:
@@ -467,17 +400,6 @@ def _require_complete(q: QSpec) -> QSpec:
         advice = "fit it and validate the estimated Q"
         raise DataError("incomplete-q", reason, advice=advice, entries=entries)
     return q
-
-
-def _fit_confirmatory(
-    model: DCRL, q: QSpec, X: Any, items: tuple[str, ...], seed: int, sample_weight: Any
-) -> FitResult:
-    names = q.latent_names if q.named else model.latent_names
-    model.set_params(q_matrix=q.entries, latent_names=names, random_state=seed)
-    with warnings.catch_warnings():
-        # The validation itself reports the evidence about this Q.
-        warnings.simplefilter("ignore", HidagWarning)
-        return replace(model.fit(X, sample_weight=sample_weight).result_, item_names=items)
 
 
 def match_estimated_q(estimated: FitResult, provisional: FitResult) -> IntArray:

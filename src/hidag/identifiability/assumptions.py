@@ -118,14 +118,6 @@ def mask_undetermined(design: MeasurementDesign, tables: Sequence[Array]) -> tup
     return tuple(out)
 
 
-def item_tables(eta: Array, q: Bools, levels: tuple[int, ...]) -> tuple[Array, ...]:
-    """Return each item's predictor over its own latents, given it over joint states, (J, S)."""
-    return tuple(
-        np.asarray(line.reshape(levels)[tuple(slice(None) if own else 0 for own in row)])
-        for line, row in zip(eta, q, strict=True)
-    )
-
-
 def level_order(table: Array, axis: int) -> Bools:
     """Return which levels of a latent (M, M) an item puts below which, by its predictor's table.
 

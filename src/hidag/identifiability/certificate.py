@@ -8,12 +8,11 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from hidag.exceptions import DataError
 from hidag.formatting import join_names, plural, sentence_case
 from hidag.identifiability import assumptions, generic_conditions, strict_conditions
-from hidag.identifiability.blocks import Blocks, items_per_block
+from hidag.identifiability.blocks import Blocks
 from hidag.identifiability.design import (
     Finding,
     FittedModel,
@@ -22,8 +21,6 @@ from hidag.identifiability.design import (
     read_design,
 )
 from hidag.identifiability.information import full_rank
-from hidag.latent.laws import SaturatedLaw
-from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.terms import ALL_ORDERS
 from hidag.views import View
@@ -65,8 +62,6 @@ _MAX_BLOCK_ROWS = 12
 ASSUMED = ("positive-law", "monotone")
 STRICT_NAMES = ("covered", "own-items", "identity-blocks", "distinct-states", *ASSUMED)
 
-#: Relative tolerance for predictors that must not depend on a latent, and for probabilities.
-_RELATIVE = 1e-8
 #: Up to this many joint states predictors are computed for all of them; beyond that each item is
 #: examined over its own latents only, and the information is not computed.
 MOST_LISTED_STATES = 1 << 13
@@ -235,10 +230,7 @@ def certify(
     new = generic_conditions.Additions(design.q[:0], True)
     # No theorem covers conjunctive items, so no additional items can give a guarantee.
     if not pure and (blocks.holds is False or (subset.required and subset.holds is False)):
-        per_block = items_per_block(design.levels)
-        new = generic_conditions.minimal_additions(
-            design.q, per_block, search, subset=subset.required
-        )
+        new = generic_conditions.sufficient_additions(design.q, search, subset=subset.required)
     rank = None
     if information and fitted is not None and design.families is not None:
         rank = full_rank(design, fitted, random_state=random_state)
@@ -383,55 +375,6 @@ def _wrap(head: str, text: str) -> list[str]:
     return textwrap.wrap(text, _WIDTH, initial_indent=head, subsequent_indent=indent, **whole)
 
 
-@dataclass(frozen=True, eq=False)
-class FittedItems:
-    """Fitted parameters of the items."""
-
-    # (J, S): linear predictor of every item in every joint state, numbered as in
-    # `hidag.latent.StateSpace` (the last latent changes fastest)
-    eta: ArrayLike
-    dispersion: ArrayLike | None = None  # (J,): None means 1
-    # (J, C): cutpoints of ordinal items beyond the first, as in `MeasurementParameters`
-    cutpoints: ArrayLike | None = None
-
-
-def certify_fit(
-    q_matrix: Any,
-    items: FittedItems | ArrayLike,
-    probabilities: ArrayLike,
-    *,
-    effects: str | int = "main",
-    levels: int | Sequence[int] = 2,
-    families: str | Sequence[str] | Mapping[str, str] | None = None,
-    information: bool = True,
-    random_state: int = 0,
-) -> Certificate:
-    """Return the certificate of fitted parameters.
-
-    Parameters
-    ----------
-    q_matrix, effects, levels, families
-        As in `check_identifiability`.
-    items : FittedItems, or array-like, shape (J, S)
-        Fitted items, or their linear predictors alone.
-    probabilities : array-like, shape (S,)
-        Latent distribution over joint states.
-    information : bool, default=True
-        Whether to compute the rank of the information, which needs the families.
-    random_state : int
-        Seed of the responses from which the rank is computed if they cannot be listed.
-
-    Returns
-    -------
-    Certificate
-    """
-    design = read_design(q_matrix, effects=effects, levels=levels, families=families)
-    if not isinstance(items, FittedItems):
-        items = FittedItems(items)
-    fitted = _read_parameters(design, items, probabilities)
-    return certify(design, fitted, information=information, random_state=random_state)
-
-
 def certify_q_matrix(fit: FitResult) -> Certificate:
     """Return the certificate of the fit's Q-matrix, for any coefficients."""
     return certify(_design(fit, fit.q_matrix, fit.families))
@@ -448,46 +391,6 @@ def certify_result(fit: FitResult, *, information: bool = True) -> Certificate:
     tables = assumptions.mask_undetermined(design, every)
     fitted = FittedModel(tables, fit.law, eta, items.dispersion, items.cutpoints)
     return certify(design, fitted, information=information)
-
-
-def _read_parameters(
-    design: MeasurementDesign, items: FittedItems, probabilities: ArrayLike
-) -> FittedModel:
-    table = np.asarray(items.eta, dtype=np.float64)
-    law = np.asarray(probabilities, dtype=np.float64)
-    space = StateSpace(design.levels)
-    expected = (len(design.q), space.n_states)
-    if table.shape != expected or law.shape != expected[1:]:
-        raise DataError(
-            "wrong-shape",
-            "eta must have shape {expected} (items, joint states) and probabilities {states}, got "
-            "{eta} and {law}",
-            {"expected": expected, "states": expected[1:], "eta": table.shape, "law": law.shape},
-        )
-    if not np.isfinite(table).all() or not (law >= 0).all() or abs(law.sum() - 1) > _RELATIVE:
-        raise DataError(
-            "invalid-parameters",
-            "eta must be finite, and probabilities must be nonnegative and sum to 1, but they sum "
-            "to {total:g}",
-            total=law.sum(),
-        )
-    grid = table.reshape(-1, *design.levels)
-    span = np.ptp(table, axis=1)
-    for k, name in enumerate(design.latent_names):
-        change = np.ptp(grid, axis=1 + k).reshape(len(grid), -1).max(axis=1)
-        wrong = np.flatnonzero(~design.q[:, k] & (change > _RELATIVE * np.maximum(span, 1e-300)))
-        if len(wrong):
-            raise DataError(
-                "predictor-against-q",
-                "the Q-matrix is 0 for item {item!r} and latent {latent!r}, but the predictor of "
-                "the item depends on the latent",
-                {"item": design.item_names[wrong[0]], "latent": name},
-                advice="use the Q-matrix of the same fit",
-            )
-    others = (items.dispersion, items.cutpoints)
-    own = (None if a is None else np.asarray(a, dtype=np.float64) for a in others)
-    tables = assumptions.item_tables(table, design.q, design.levels)
-    return FittedModel(tables, SaturatedLaw(space, law), table, *own)
 
 
 def _tables_of_parameters(

@@ -11,8 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hidag.data.q_matrix import QSpec, split_q_matrix
-from hidag.data.table import read_table
+from hidag.data.q_matrix import QSpec, read_q_entries
 from hidag.exceptions import DataError, Setting, SettingError, invalid_setting, not_fitted
 from hidag.formatting import join_names, plural
 from hidag.latent.laws import LatentLaw
@@ -119,17 +118,8 @@ def _read_q(q_matrix: Any) -> tuple[Bools, tuple[str, ...], tuple[str, ...]]:
         return _check_q(q_matrix.entries.astype(np.float64), None, q_matrix.latent_names)
     if hasattr(q_matrix, "get_params"):
         raise not_fitted(q_matrix)
-    items, cells, names, named = split_q_matrix(q_matrix)
-    try:
-        table = read_table(cells, names=names if named else None, allow_empty_items=True)
-    except DataError as error:
-        raise DataError(
-            "invalid-q-matrix",
-            "the Q-matrix cannot be read (its columns are checked like items): {reason}",
-            reason=error,
-        ) from error
-    latents = table.names if named else tuple(f"latent_{k}" for k in range(table.n_items))
-    return _check_q(table.values, items, latents)
+    items, entries, latents, _ = read_q_entries(q_matrix)
+    return _check_q(entries, items, latents)
 
 
 def _check_q(

@@ -1,8 +1,7 @@
-"""Conditions of the theorems on generic identifiability, and the fewest items that satisfy them."""
+"""Conditions of the theorems on generic identifiability, and items to add to satisfy them."""
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -10,11 +9,7 @@ import numpy as np
 from hidag.formatting import MAX_LISTED, join_names, plural, with_noun
 from hidag.identifiability.blocks import (
     BlockSearch,
-    IntegerProgram,
     Shortage,
-    antichain_items,
-    containment_matrix,
-    distinct_rows,
     find_blocks,
     find_shortages,
     items_per_block,
@@ -29,13 +24,6 @@ from hidag.identifiability.design import (
     MeasurementDesign,
     describe_additions,
 )
-
-#: Sizes of the integer program (new items times violations): up to the first it minimises the
-#: loadings, up to the second it accepts any solution, beyond that it is skipped.
-_SMALL_PROGRAM, _LARGEST_PROGRAM = 200, 1500
-_MAX_NODES = 5_000
-#: The greedy search lists all codes of at most this many items.
-_LONGEST_CODE = 12
 
 
 def generic_theorem(design: MeasurementDesign) -> str:
@@ -181,134 +169,41 @@ class Additions(NamedTuple):
     exact: bool  # whether no smaller number suffices
 
 
-def minimal_additions(q: Bools, per_block: Ints, search: BlockSearch, *, subset: bool) -> Additions:
-    """Return the fewest items to add, with few loadings, given the result of `find_blocks`."""
+def sufficient_additions(q: Bools, search: BlockSearch, *, subset: bool) -> Additions:
+    """Return few items to add, given the result of `find_blocks`, and whether no fewer suffice.
+
+    First those that the block condition needs, with more latents where this helps, then others.
+    """
     basis = block_additions(search)
     pairs = subset_violations(q) if subset else np.zeros((0, 2), dtype=np.int64)
-    if not len(pairs):
-        return Additions(basis, search.exact)
     fewest = max(len(basis), min_separating_items(q.shape[1], pairs))
-    construction = _construct_additions(basis, pairs)
-    proven = search.exact
-    for number in range(fewest, len(construction)):
-        loads = _search_codes_greedily(basis, pairs, number)
-        size = number * len(pairs)
-        if loads is not None and size > _SMALL_PROGRAM:
-            return Additions(loads, proven)
-        if size > _LARGEST_PROGRAM:
-            proven = False
-            continue
-        # A small program is solved even if a solution is known, because it minimises loadings.
-        if number >= len(basis):
-            better, decided = _search_codes(basis, pairs, number, None)
-            loads = loads if better is None else better
-            proven &= decided or loads is not None
-        if loads is None and search.part.any():
-            loads, decided = _search_codes(basis[:0], pairs, number, (q, per_block, search))
-            proven &= decided or loads is not None
-        if loads is not None:
-            return Additions(loads, proven)
-    return Additions(construction, proven)
+    rows: list[Bools] = []
+    while len(rows) < len(basis) or len(pairs):
+        start = basis[len(rows)] if len(rows) < len(basis) else np.zeros(q.shape[1], dtype=bool)
+        rows.append(_separating_row(start, pairs))
+        pairs = pairs[~_separates(rows[-1], pairs)]
+    loads = np.array(rows, dtype=bool).reshape(-1, q.shape[1])
+    return Additions(loads, search.exact and len(loads) == fewest)
+
+
+def _separates(rows: Bools, pairs: Ints) -> Bools:
+    """Return which pairs items with rows (..., K) separate, having the inner latent alone."""
+    outer, inner = pairs.T
+    return rows[..., inner] & ~rows[..., outer]
+
+
+def _separating_row(row: Bools, pairs: Ints) -> Bools:
+    """Return a row with more latents, one at a time as long as it separates more pairs."""
+    n_separated = int(_separates(row, pairs).sum())
+    while True:
+        counts = _separates(row | np.eye(len(row), dtype=bool), pairs).sum(axis=1)
+        best = int(counts.argmax())
+        if counts[best] <= n_separated:
+            return row
+        row, n_separated = row | (np.arange(len(row)) == best), int(counts[best])
 
 
 def block_additions(search: BlockSearch) -> Bools:
     """Return the fewest new items for the block condition alone, shape (n, K)."""
     alone = np.eye(len(search.missing), dtype=bool).repeat(search.missing, axis=0)
     return np.vstack([alone, search.uncovered]) if search.uncovered.any() else alone
-
-
-def _construct_additions(basis: Bools, pairs: Ints) -> Bools:
-    """Return items that suffice: those for the blocks, then an antichain of codes."""
-    left = pairs[[not (basis[:, b] & ~basis[:, a]).any() for a, b in pairs]]
-    if not len(left):
-        return basis
-    latents = np.unique(left)
-    size = antichain_items(len(latents))
-    codes = np.zeros((size, basis.shape[1]), dtype=bool)
-    for k, chosen in zip(latents, combinations(range(size), size // 2), strict=False):
-        codes[list(chosen), k] = True
-    return np.vstack([basis, codes])
-
-
-def _search_codes_greedily(basis: Bools, pairs: Ints, number: int) -> Bools | None:
-    """Return loadings of ``number`` new items that remove the violations, or None if not found.
-
-    Outer latents take the smallest allowed code (set of items) first, for several smallest sizes.
-    """
-    if not len(basis) <= number <= _LONGEST_CODE:
-        return None
-    n_latents = basis.shape[1]
-    required = [sum(1 << int(i) for i in np.flatnonzero(basis[:, k])) for k in range(n_latents)]
-    codes = sorted(range(1 << number), key=lambda code: (code.bit_count(), code))
-    contains = containment_matrix(n_latents, pairs)
-    order = np.argsort(-contains.sum(axis=1), kind="stable").tolist()
-    for smallest in range(number // 2 + 1):
-        chosen: dict[int, int] = {}
-        for k in order:
-            outer = [code for a, code in chosen.items() if contains[a, k]]
-            inner = [code for b, code in chosen.items() if contains[k, b]]
-            involved = contains[k].any() or contains[:, k].any()
-            allowed = (
-                code
-                for code in (codes if involved else required[k : k + 1])
-                if code & required[k] == required[k]
-                and (not involved or code.bit_count() >= smallest)
-                and all(code & ~other for other in outer)
-                and all(other & ~code for other in inner)
-            )
-            chosen[k] = next(allowed, -1)
-            if chosen[k] < 0:
-                break
-        else:
-            bits = np.array([chosen[k] for k in range(n_latents)])
-            return np.asarray((bits >> np.arange(number)[:, None]) & 1, dtype=bool)
-    return None
-
-
-def _search_codes(
-    basis: Bools, pairs: Ints, number: int, blocks: tuple[Bools, Ints, BlockSearch] | None
-) -> tuple[Bools | None, bool]:
-    """Return loadings of ``number`` new items that remove the violations, and if that is certain.
-
-    The first have the loadings of ``basis``; with ``blocks`` all satisfy the block condition too.
-    """
-    program = IntegerProgram()
-    loads = program.variables((number, basis.shape[1]), integer=True)
-    for i, k in np.argwhere(basis):
-        program.add(loads[i, k], low=1.0)
-    for outer, inner in pairs:
-        separates = program.variables((number,))
-        for i in range(number):
-            program.add(loads[i, inner], separates[i], low=0.0)
-            program.add([loads[i, outer], separates[i]], high=1.0)
-        program.add(separates, low=1.0)
-    if blocks is not None:
-        _require_blocks(program, loads, *blocks)
-    if number * len(pairs) <= _SMALL_PROGRAM:
-        program.minimise_sum(loads.ravel())
-    solution, decided = program.solve(_MAX_NODES)
-    return (None if solution is None else solution[loads] > 0.5), decided
-
-
-def _require_blocks(
-    program: IntegerProgram, loads: Ints, q: Bools, per_block: Ints, search: BlockSearch
-) -> None:
-    """Add the block condition for the present items and the new ones together."""
-    latents = np.flatnonzero(search.part)
-    rows = distinct_rows(q[q[:, latents].any(axis=1)][:, latents])
-    reserved = program.variables((len(rows.members),), integer=True, upper=rows.counts)
-    new_reserved = program.variables((len(loads),), integer=True)
-    flows = program.variables(rows.loads.shape, upper=rows.counts[:, None] * rows.loads)
-    new_flows = program.variables((len(loads), len(latents)))
-    new_covers = program.variables((len(loads), len(latents)))
-    for pattern, count in enumerate(rows.counts):
-        program.add([reserved[pattern], *flows[pattern]], high=float(count))
-    for i in range(len(loads)):
-        program.add([new_reserved[i], *new_flows[i]], high=1.0)
-        for place, k in enumerate(latents):
-            for part in (new_flows, new_covers):
-                program.add(loads[i, k], part[i, place], low=0.0)
-            program.add(new_reserved[i], new_covers[i, place], low=0.0)
-    for place, k in enumerate(latents):
-        program.add([*flows[:, place], *new_flows[:, place]], low=float(2 * per_block[k]))
-        program.add([*reserved[rows.loads[:, place]], *new_covers[:, place]], low=1.0)

@@ -8,11 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hidag.formatting import align_columns, format_row, shorten
-from hidag.views import View
+from hidag.views import View, text_lines
 
-#: Maximum number of characters of a cell in aligned text; files are not limited.
-MAX_CELL_LENGTH = 32
 #: Name of the column with the effective sample size (Kish) of weighted rows.
 N_EFFECTIVE = "n_effective"
 
@@ -69,13 +66,4 @@ class Table(View, title="{0.columns}", frames={"rows": "_all"}):
 
     def lines(self, n_rows: int | None = None) -> list[str]:
         """Return the header and the first rows as lines of aligned text, long names shortened."""
-        rows = self.rows if n_rows is None else self.rows[:n_rows]
-        texts = [format_row(self.columns, row) for row in rows]
-        cells = [[shorten(cell, MAX_CELL_LENGTH, "...") for cell in row]
-                 for row in (self.columns, *texts)]  # fmt: skip
-        columns = range(len(self.columns))
-        numeric = [c for c in columns if not any(isinstance(row[c], str) for row in rows)]
-        out = align_columns(cells, numeric)
-        if len(rows) < len(self.rows):
-            out.append(f"... {len(self.rows) - len(rows)} more")
-        return out
+        return text_lines(self.columns, self.rows, n_rows, indent="")

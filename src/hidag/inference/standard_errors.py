@@ -237,10 +237,6 @@ class StandardErrors(
             )
         return "\n".join(lines)
 
-    def to_rows(self) -> list[dict[str, Any]]:
-        """Return one dictionary per row of the table."""
-        return self.table.to_dicts()
-
 
 def standard_errors(
     result: AnyFit,

@@ -6,7 +6,6 @@ from hidag.metrics.matching import (
     Parts,
     match_latents,
     relabel_law,
-    relabel_result,
     total_variation,
 )
 
@@ -19,6 +18,5 @@ __all__ = [
     "evaluate_graph",
     "match_latents",
     "relabel_law",
-    "relabel_result",
     "total_variation",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement, product
 from typing import Any
@@ -16,8 +16,6 @@ from hidag.latent.laws import LatentLaw, NetworkLaw, SaturatedLaw
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.terms import Terms
-from hidag.results import AnyFit, FitResult, as_result
-from hidag.structure.knowledge import Knowledge
 
 #: Attributes that hold each part in a fitted estimator, a result or a truth, in search order.
 ATTRIBUTES: dict[str, tuple[str, ...]] = {
@@ -333,69 +331,4 @@ def _moves(
             flipped[places] = flip
             if exchange or (flipped != flips).any():
                 out.append((order, flipped))
-    return out
-
-
-def relabel_result(result: AnyFit, matching: Matching, names: Sequence[str]) -> FitResult:
-    """Return the same fit with the order, polarity and names of the latents of a truth.
-
-    The model, its likelihood and its graph do not change. Raises DataError if a latent is
-    unmatched, or a latent of a hierarchy would be reversed.
-
-    Parameters
-    ----------
-    result : FitResult or DCRL
-    matching : Matching, from :func:`match_latents` with the fit and the truth
-    names : sequence of str, length K, names of the latents of the truth
-    """
-    fitted = as_result(result)
-    order, flips = np.array(matching.permutation, np.int64), np.array(matching.flips, bool)
-    if sorted(order.tolist()) != list(range(len(fitted.latent_names))):
-        raise DataError(
-            "unmatched-latents",
-            "every latent of the fit must be matched to a true one, but the {n_latents} latents "
-            "are matched as {permutation}",
-            {"n_latents": len(fitted.latent_names), "permutation": matching.permutation},
-        )
-    new_names = {fitted.latent_names[old]: name for old, name in zip(order, names, strict=True)}
-    return replace(
-        fitted,
-        latent_names=tuple(names),
-        parameters=fitted.parameters.reordered(latents=order).flipped(flips),
-        law=relabel_law(fitted.law, order, flips),
-        graph=fitted.graph.permute(matching.permutation).rename(tuple(names)),
-        q_given=None if fitted.q_given is None else fitted.q_given[:, order],
-        edge_tests=tuple(
-            replace(test, pair=(new_names[test.pair[0]], new_names[test.pair[1]]))
-            for test in fitted.edge_tests
-        ),
-        settings=_relabel_settings(fitted, order, flips, tuple(names)),
-    )
-
-
-def _relabel_settings(
-    result: FitResult, order: Order, flips: Flips, names: tuple[str, ...]
-) -> dict[str, Any]:
-    """Return the settings with names, levels and knowledge of the latents relabelled."""
-    out = dict(result.settings)
-    if out.get("latent_names") is not None:
-        out["latent_names"] = list(names)
-    if isinstance(out.get("levels"), list | tuple):
-        out["levels"] = [out["levels"][k] for k in order]
-    given = out.get("knowledge")
-    if isinstance(given, Mapping):
-        knowledge = Knowledge.from_dict(given).reindex(result.latent_names, order.tolist())
-        for k in sorted({int(k) for pair in knowledge.hierarchy for k in pair}):
-            if flips[k]:
-                raise DataError(
-                    "reversed-prerequisite",
-                    "latent {latent!r} has a prerequisite or is one, so that its levels cannot be "
-                    "reversed: having the skill and lacking it would be exchanged",
-                    advice="keep its polarity",
-                    latent=result.latent_names[order[k]],
-                )
-        out["knowledge"] = {
-            part: [[names[int(k)] for k in entry] for entry in entries]
-            for part, entries in knowledge.to_dict().items()
-        }
     return out

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +20,6 @@ from hidag.results import as_result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from hidag.results import AnyFit, FitResult
 
@@ -34,13 +31,6 @@ _MAX_UNSORTED_ITEMS = 60
 _MIN_RELATIVE_RANGE = 0.15
 #: Profile labels have one digit per latent, for at most this many latents.
 _MAX_LABEL_LENGTH = 12
-#: Panels in a row.
-_MAX_COLUMNS = 3
-
-
-def size_of_response(n_states: int) -> Size:
-    """Return (width, height) in inches for `plot_item_response` with ``n_states`` joint states."""
-    return 1.6 + min(max(0.42 * n_states, 2.4), 11.0), 3.0
 
 
 def size_of_responses(n_items: int, n_profiles: int) -> Size:
@@ -71,7 +61,7 @@ def plot_item_response(result: AnyFit, item: str | int, ax: Axes | None = None) 
         parents = "{item} has {n_latents} parents with {n_states} joint states"
         template = parents + "; at most {most} can be drawn"
         raise DataError("too-many-states", template, sizes, item=fitted.item_names[j])
-    ax = ax or frame.new_axes(size_of_response(len(states)))
+    ax = ax or frame.new_axes((1.6 + min(max(0.42 * len(states), 2.4), 11.0), 3.0))
     categories = [one for one in outcomes if one.what != MEAN]
     values = np.array([one.table.ravel()[possible] for one in categories or outcomes[:1]])
     if categories:
@@ -178,52 +168,3 @@ def plot_responses(result: AnyFit, ax: Axes | None = None, *, most: int = MOST_P
     label = "probability of 1" if binary else "probability of 1, or mean rescaled to [0, 1]"
     frame.add_colorbar(ax, image, label, fraction=0.04)
     return ax
-
-
-@dataclass(frozen=True)
-class ItemResponse:
-    """Mean response of one ``item`` in the states of its parents."""
-
-    item: str
-    states: tuple[str, ...]  # labels
-    means: tuple[float, ...]  # between 0 and 1
-    common: tuple[bool, ...]  # whether the state is frequent enough for a reliable mean
-
-
-def size_of_item_responses(n_items: int) -> Size:
-    """Return (width, height) in inches for `plot_item_responses` of ``n_items`` items."""
-    return 9.2, 0.6 + 1.75 * -(-n_items // _MAX_COLUMNS)
-
-
-def plot_item_responses(figure: Figure, items: Sequence[ItemResponse]) -> list[Axes]:
-    """Draw each item's mean response in the states of its parents, and return the axes.
-
-    Bars of rare states are hatched, because few observations support their means.
-
-    Parameters
-    ----------
-    figure : empty matplotlib Figure
-    items : sequence of ItemResponse
-    """
-    n_columns = min(len(items), _MAX_COLUMNS)
-    n_rows = -(-len(items) // n_columns)
-    figure.set_layout_engine("constrained", w_pad=0.06, h_pad=0.06)
-    panels = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True).ravel()
-    for ax in panels[len(items) :]:
-        ax.set_axis_off()
-    for ax, item in zip(panels, items, strict=False):
-        y = np.arange(len(item.states))[::-1]
-        for place, mean, common in zip(y, item.means, item.common, strict=True):
-            color, hatch = (style.INK, None) if common else (style.FAINT, "////")
-            face: dict[str, Any] = {"color": style.BLUE if common else style.PAPER, "hatch": hatch}
-            ax.barh(place, mean, height=0.66, edgecolor=color, linewidth=0.7, **face)
-            options = style.text_options(va="center", color=color)
-            ax.text(mean + 0.02, place, f"{mean:.2f}", **options)
-        ax.set_yticks(y, labels=item.states)
-        ax.set_xlim(0.0, 1.16)
-        ax.set_xticks([0.0, 0.5, 1.0])
-        ax.set_title(style.display_name(item.item), **style.text_options(style.SMALL_FONT_SIZE + 1))
-        frame.style_axes(ax, grid=None)
-        ax.tick_params(axis="y", length=0)
-    figure.supxlabel("mean response", **style.text_options())
-    return list(panels[: len(items)])

@@ -37,11 +37,6 @@ def size_of_law(n_latents: int) -> Size:
     return 1.3 + min(max(0.5 * n_latents, 2.6), 9.0), 2.8
 
 
-def size_of_profile_shares(n_profiles: int, n_latents: int) -> Size:
-    """Return the size in inches of `plot_profile_shares` for ``n_profiles`` x ``n_latents``."""
-    return 1.6 + 0.36 * max(n_profiles, 8), 2.2 + _ROW_HEIGHT * n_latents
-
-
 def plot_law(result: AnyFit, ax: Axes | None = None) -> Axes:
     """Draw the level probabilities of each latent as stacked bars, and return the axes.
 
@@ -129,7 +124,7 @@ def plot_profile_shares(
     fitted = as_result(result)
     profiles, shares = common_profiles(fitted, states, most=most)
     n_latents, space = profiles.shape[1], fitted.law.space
-    ax = ax or frame.new_axes(size_of_profile_shares(len(profiles), n_latents))
+    ax = ax or frame.new_axes((1.6 + 0.36 * max(len(profiles), 8), 2.2 + _ROW_HEIGHT * n_latents))
     table_height = _ROW_HEIGHT * n_latents
     split = table_height / (table_height + 1.6)
     ax.set_axis_off()
@@ -171,45 +166,3 @@ def _draw_levels(
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.tick_params(labelbottom=False)
     frame.hide_frame(ax)
-
-
-def size_of_profiles(n_profiles: int) -> Size:
-    """Return (width, height) in inches for `plot_profiles` with ``n_profiles`` bars."""
-    return 6.2, 0.8 + 0.34 * n_profiles
-
-
-def plot_profiles(
-    ax: Axes,
-    names: Sequence[str],
-    shares: NDArray[np.float64],
-    *,
-    marked: Sequence[bool],
-    mark: str,
-) -> Axes:
-    """Draw the probability of each profile as a bar, and return the axes.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-    names : sequence of str, length S, labels of the profiles, top to bottom
-    shares : ndarray, shape (S,), probabilities
-    marked : sequence of bool, length S, bars drawn in the dark colour
-    mark : str, legend of the dark bars
-    """
-    from matplotlib.patches import Patch
-
-    y = np.arange(len(names))[::-1]
-    outline: dict[str, Any] = {"edgecolor": style.INK, "linewidth": 0.7}
-    colors = [style.BLUE if dark else style.HAIR for dark in marked]
-    ax.barh(y, shares, height=0.62, color=colors, **outline)
-    for place, share in zip(y, shares, strict=True):
-        ax.text(share + 0.006, place, f"{share:.3f}", **style.text_options(va="center"))
-    ax.set_yticks(y, labels=[style.display_name(name, 40) for name in names])
-    ax.set_xlim(0.0, max(float(shares.max()) * 1.18, 0.05))
-    frame.label_axes(ax, "probability")
-    frame.style_axes(ax, grid=None)
-    ax.tick_params(axis="y", length=0)
-    entries = ((style.BLUE, mark), (style.HAIR, "other"))
-    handles = [Patch(facecolor=color, label=label, **outline) for color, label in entries]
-    frame.add_legend(ax, handles=handles, loc="lower right")
-    return ax

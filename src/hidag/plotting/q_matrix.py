@@ -14,7 +14,6 @@ from hidag.measurement.families.base import family_named, split_name
 from hidag.measurement.parameters import nominal_item
 from hidag.plotting import figure as frame
 from hidag.plotting import style
-from hidag.plotting.figure import Size
 from hidag.results import as_result
 
 if TYPE_CHECKING:
@@ -206,11 +205,6 @@ def _loading_label(fit: FitResult) -> str:
     return f"{label} ({kinds} items: / standard deviation)"
 
 
-def size_of_loadings(n_latents: int) -> Size:
-    """Return (width, height) in inches for `plot_loadings` of ``n_latents`` latents."""
-    return 1.4 + min(max(1.3 * n_latents, 3.4), 11.0), 3.6
-
-
 def plot_loadings(
     result: AnyFit | ArrayLike,
     ax: Axes | None = None,
@@ -233,7 +227,7 @@ def plot_loadings(
     result = as_result(result) if hasattr(result, "get_params") else result
     values, q, label = standardized_loadings(result)
     items, latents = _names(result, values.shape, item_names, latent_names)
-    ax = ax or frame.new_axes(size_of_loadings(len(latents)))
+    ax = ax or frame.new_axes((1.4 + min(max(1.3 * len(latents), 3.4), 11.0), 3.6))
     count = int((q == 1).sum())
     named = count <= _MAX_NAMED_LOADINGS
     for k in range(len(latents)):

@@ -34,24 +34,16 @@ from hidag.measurement.terms import Effects
 from hidag.strategy.item_terms import fixed_terms, started_in
 from hidag.strategy.labels import reverse_levels
 from hidag.strategy.moves.level_moves import with_level_moves
-from hidag.strategy.problem import NetworkEstimate, SearchProblem, StageOne, StartRecord
+from hidag.strategy.problem import (
+    NetworkEstimate,
+    SearchProblem,
+    StageOne,
+    StartRecord,
+    Starts,
+)
 from hidag.strategy.structural_em import initial_structure_step, structural_em
 
 Array = NDArray[np.float64]
-
-
-def choose_n_starts(problem: SearchProblem) -> int:
-    """Return the number of starts: as many as the E-steps' cost allows."""
-    if not isinstance(problem.n_starts, str):
-        return problem.n_starts
-    work = float(problem.data.n_samples) * problem.data.n_items * problem.space.n_states
-    return int(
-        np.clip(
-            CONFIG.confirmatory.work_for_starts // work,
-            CONFIG.confirmatory.fewest_starts,
-            CONFIG.confirmatory.most_starts,
-        )
-    )
 
 
 def estimate_confirmatory(problem: SearchProblem, start: StartPoint | None = None) -> StageOne:
@@ -130,12 +122,12 @@ SUBMODELS = {f"given Q, {name} model": Effects.of(name) for name in ("main", "di
 
 def _best_saturated(problem: SearchProblem, start: StartPoint | None) -> StageOne:
     """Return the best estimate over all starts under a saturated law."""
-    n_starts = 1 if start is not None else choose_n_starts(problem)
+    starts = problem.starts("confirmatory") if start is None else Starts(1)
 
     def run(
         searched: SearchProblem, index: int, items: MeasurementParameters, law: Array
     ) -> Estimate:
-        observer = problem.observer_of(min(index, n_starts - 1), n_starts)
+        observer = problem.observer_of(min(index, starts.most - 1), starts.most)
         observed, cells = replace(searched, observer=observer), searched.cells
         if cells is not None and cells.fits(observed):
             return run_cells(cells, observed, items, law)
@@ -151,7 +143,7 @@ def _best_saturated(problem: SearchProblem, start: StartPoint | None) -> StageOn
         end = run(short, 0, items, spread_law(law))
         found = [(start.label, end)]
     else:
-        found = [*_submodel_ends(some, short, run, low), *_start_ends(short, n_starts, run)]
+        found = [*_submodel_ends(some, short, run, low), *_start_ends(short, starts, run)]
     ends = [end for _, end in found]
     order, agree = _race(some, ends, run)
     if not agree and start is None:
@@ -208,19 +200,17 @@ def _on_more_rows(
     return [order[k] for k in chosen]
 
 
-def _start_ends(short: SearchProblem, n_starts: int, run: _Run) -> list[_End]:
+def _start_ends(short: SearchProblem, starts: Starts, run: _Run) -> list[_End]:
     """Return the ends of short runs from random starts, the first of them a fixed one.
 
     There are fewer if most of the first ones converge to the same maximum, unless the user asks
     for a number of starts.
     """
     out: list[_End] = []
-    enough = n_starts
-    if isinstance(short.n_starts, str):
-        enough = CONFIG.confirmatory.starts_to_agree
+    enough = CONFIG.confirmatory.starts_to_agree if starts.adaptive else starts.most
     near = short.schedule.tolerance * min(short.data.n_counted, CONFIG.em.max_tolerance_rows)
     near *= CONFIG.confirmatory.starts_distance
-    for index, rng in enumerate(generators_of(short.seed, n_starts)):
+    for index, rng in enumerate(generators_of(short.seed, starts.most)):
         point = _random_start(short, None if index == 0 else rng)
         out.append((point.label, run(short, index, point.parameters, point.probabilities)))
         best = max(end.objective for _, end in out)
@@ -298,11 +288,10 @@ def _submodel_ends(
         nested = _nested(short, effects)
         if not set(nested.terms.interactions) <= set(short.terms.interactions):
             continue
-        n_starts = max(
-            CONFIG.confirmatory.fewest_starts,
-            choose_n_starts(short) // CONFIG.confirmatory.submodel_share,
-        )
-        _, end = max(_start_ends(nested, n_starts, run), key=lambda found: found[1].objective)
+        starts, config = short.starts("confirmatory"), CONFIG.confirmatory
+        number = max(config.fewest_starts, starts.most // config.submodel_share)
+        fewer = replace(starts, most=number)
+        _, end = max(_start_ends(nested, fewer, run), key=lambda found: found[1].objective)
         nested = replace(nested, schedule=problem.schedule)
         end = _restart_law(nested, end, partial(run, nested, 0))
         low[label] = end.objective

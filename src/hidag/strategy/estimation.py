@@ -21,7 +21,7 @@ from hidag.latent.state_space import StateSpace
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY, Penalty
 from hidag.measurement.terms import MAIN_EFFECTS, Effects, Terms
-from hidag.strategy.confirmatory import choose_n_starts, estimate_confirmatory
+from hidag.strategy.confirmatory import estimate_confirmatory
 from hidag.strategy.exploratory import estimate_by_saturated_saem, estimate_exploratory
 from hidag.strategy.hierarchy import estimate_under_hierarchy
 from hidag.strategy.interactions import (
@@ -32,13 +32,17 @@ from hidag.strategy.interactions import (
 from hidag.strategy.measurement import (
     Measurement,
     exact_measurement,
-    parents_by_search,
-    parents_of_draws,
     sampled_measurement,
 )
 from hidag.strategy.moves.level_choice import search_levels
 from hidag.strategy.problem import SearchProblem, StageOne, StartProgress, choose_method
-from hidag.strategy.saem_network import SampledStageOne, SamplingTask, estimate_by_sampling
+from hidag.strategy.saem_network import (
+    SampledStageOne,
+    SamplingTask,
+    estimate_by_sampling,
+    parents_of_draws,
+)
+from hidag.strategy.structural_em import parents_by_search
 from hidag.structure.knowledge import Knowledge, admits_complete_dag
 
 Array = NDArray[np.float64]
@@ -279,10 +283,9 @@ def _estimate_exact(
             items = main_effects_only(start.parameters, start.probabilities)
             first = replace(start, parameters=items)
         elif (
-            space.n_states >= CONFIG.saturated_saem.states_for_sampled_start
+            settings.law != "saturated"
             and not settings.linear
-            and settings.law != "saturated"
-            and settings.n_starts == "auto"
+            and problem.starts("sampled").replaces_others
         ):
             sampled = _estimate_by_sampling(data, settings, None, to_maximum=False)
             law = np.asarray(sampled.law.probabilities)
@@ -308,14 +311,8 @@ def _estimate_by_saturated_saem(problem: SearchProblem, start: StartPoint | None
     """Return the best of several SAEM runs under a saturated law, the paper's Algorithm S.2."""
     if problem.q_given:
         problem = replace(problem, penalty=NO_SPARSITY)
-        count = choose_n_starts(problem)
-    else:
-        count = (
-            CONFIG.saturated_saem.saem_starts
-            if isinstance(problem.n_starts, str)
-            else problem.n_starts
-        )
-    count = 1 if start is not None else count
+    policy = problem.starts("confirmatory" if problem.q_given else "saturated SAEM")
+    count = 1 if start is not None else policy.most
     generators = generators_of(problem.seed, count)
     if start is not None:
         points = [start]

@@ -106,12 +106,8 @@ def _first_candidates(
 ) -> tuple[list[Candidate], list[StartPoint]]:
     """Return candidates on a sample of rows, and the points they started from."""
     some = problem.data.first_rows(CONFIG.exploratory.rows_for_first_steps)
-    wanted = (
-        CONFIG.exploratory.starts_on_disagreement
-        if isinstance(problem.n_starts, str)
-        else problem.n_starts
-    )
-    generators = generators_of(problem.seed, wanted)
+    starts = problem.starts("exploratory")
+    generators = generators_of(problem.seed, starts.most)
     linear = bool(problem.terms.linear)
     assigned = start is None and problem.levels_unassigned and not linear
     warm_up = start is None and not assigned
@@ -126,10 +122,10 @@ def _first_candidates(
         if assigned or linear:
             basis = Basis.over(space, Terms.main(space.levels))
         others = start_points(problem.data, space, basis, problem.q_entries, generators)
-        points = list(islice(others, min(2, wanted)))
+        points = list(islice(others, min(2, starts.most)))
         agree = (
             len(points) == 2
-            and isinstance(problem.n_starts, str)
+            and starts.adaptive
             and loading_similarity(points[0].parameters, points[1].parameters)
             >= CONFIG.exploratory.same_directions
         )

@@ -151,8 +151,6 @@ def _best_of_starts(problem: SearchProblem, main: StageOne) -> StageOne:
         schedule=problem.tolerating(CONFIG.exploratory.brief_tolerance),
         observer=None,
     )
-    n_starts = problem.n_starts
-    count = CONFIG.interactions.starts_with_interactions if isinstance(n_starts, str) else n_starts
 
     def fitted(now: Estimate) -> Estimate:
         for _ in range(2):
@@ -171,7 +169,7 @@ def _best_of_starts(problem: SearchProblem, main: StageOne) -> StageOne:
     first = best = fitted(main.estimate)
     points = start_points(
         problem.data, problem.space, problem.basis, problem.q_entries,
-        generators_of(problem.seed, count),
+        generators_of(problem.seed, problem.starts("interactions").most),
     )  # fmt: skip
     for point in points:
         found = from_point(point.parameters, point.probabilities)

@@ -24,28 +24,22 @@ from hidag.latent.laws import (
     possible_margin,
 )
 from hidag.latent.state_space import StateSpace
-from hidag.measurement.parameters import MeasurementParameters, order_all_levels
+from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import Penalty
 from hidag.network_em.em import law_from_draws, run_network_em
 from hidag.network_em.junction_tree import TreePosterior
 from hidag.strategy.labels import canonicalise_labels, same_class, shares_of_draws, shares_of_law
 from hidag.strategy.observed_likelihood.likelihood_search import (
-    LikelihoodSearch,
     ObservedFit,
-    SingleChanges,
-    use_likelihood_search,
 )
-from hidag.strategy.problem import LearnParents, LevelTest, StageOne, StartRecord
+from hidag.strategy.problem import LevelTest, StageOne, StartRecord
 from hidag.strategy.saem_network import (
-    ParentsOfDraws,
     SampledStageOne,
     rows_for_graph,
     sampled_information_ratio,
+    scale_counts,
 )
-from hidag.structure.graph_search import search_graph
 from hidag.structure.graphs import CPDAG
-from hidag.structure.knowledge import Knowledge
-from hidag.structure.scores import choose_score
 
 Array = NDArray[np.float64]
 
@@ -291,45 +285,6 @@ def exact_measurement(
     )
 
 
-def parents_by_search(
-    space: StateSpace,
-    knowledge: Knowledge | None = None,
-    possible: NDArray[np.bool_] | None = None,
-) -> LearnParents:
-    """Return the structure learning step of structural EM.
-
-    ``knowledge`` refers to latents by number. ``possible``, shape (S,), are the joint states that a
-    hierarchy allows; all by default.
-    """
-    names = tuple(f"{k}" for k in range(space.n_latents))
-
-    def learn(
-        parameters: MeasurementParameters, probabilities: Array, data: WorkingData, n_steps: int
-    ) -> Parents:
-        if space.n_latents == 1:
-            return ((),)
-        if max(space.levels) > 2:
-            # The score depends on the order of levels, which estimation does not maintain.
-            orders = order_all_levels(parameters)
-            parameters = parameters.relevelled(orders)
-            probabilities = probabilities.reshape(space.levels)[np.ix_(*orders)].ravel()
-        law = SaturatedLaw(space, probabilities / probabilities.sum())
-        ratio = information_ratio(parameters, law, data)
-        counts = expected_counts(
-            law, max(effective_sample_ratio(ratio, n_steps) * data.n_counted, 1.0), names
-        )
-        found = search_graph(counts, score=choose_score(space.levels), knowledge=knowledge)
-        observed = ObservedFit(
-            data, parameters, space, np.asarray(law.probabilities), possible=possible
-        )
-        if not use_likelihood_search(observed, ratio):
-            return found.dag.parents
-        rules = None if knowledge is None else knowledge.constraints(names)
-        return LikelihoodSearch(observed, SingleChanges(rules)).best_from(found.dag.parents).parents
-
-    return learn
-
-
 def _reorder_parents(parents: Parents, order: NDArray[np.intp]) -> Parents:
     """Return the graph with latents in a new order."""
     place = np.argsort(order)
@@ -394,7 +349,7 @@ class SampledMeasurement:
     def counts(self, n_rows: float, names: tuple[str, ...]) -> LatentCounts:
         """Return the draws as counts that stand for ``n_rows`` rows."""
         states = self.draws.reshape(-1, self.draws.shape[-1])
-        return _scale_counts(states, n_rows, names, self.law.space.levels, self.data.weights)
+        return scale_counts(states, n_rows, names, self.law.space.levels, self.data.weights)
 
     def log_likelihood_of(self, law: LatentLaw) -> float:
         """Return the observed data's log-likelihood under a law.
@@ -460,49 +415,3 @@ def sampled_measurement(
         working,
         stage_one.information_ratio,
     )
-
-
-def parents_of_draws(
-    search: str,
-    levels: tuple[int, ...],
-    weights: Array | None = None,
-    knowledge: Knowledge | None = None,
-) -> ParentsOfDraws:
-    """Return the structure learning step from draws of the latents.
-
-    ``knowledge`` refers to latents by number.
-    """
-
-    def learn(states: NDArray[np.uint8], n_rows: float) -> Parents:
-        names = tuple(f"{k}" for k in range(states.shape[1]))
-        counts = _scale_counts(states, n_rows, names, levels, weights)
-        most = CONFIG.structural_em.max_parents
-        if knowledge is not None:
-            most = max(most, int(knowledge.required_adjacency(names).sum(axis=0).max()))
-        # Scores of tables with ordered levels need an order, which draws do not have.
-        score = "bdeu" if max(levels) == 2 else "bic"
-        found = search_graph(
-            counts,
-            score=score,
-            search=search,
-            knowledge=knowledge,
-            max_parents=most,
-        )
-        return found.graph.to_dag().parents
-
-    return learn
-
-
-def _scale_counts(
-    states: NDArray[np.uint8],
-    n_rows: float,
-    names: tuple[str, ...],
-    levels: tuple[int, ...],
-    weights: Array | None,
-) -> LatentCounts:
-    if weights is None:
-        counts = LatentCounts.from_rows(states, levels=levels, names=names)
-    else:
-        often = np.tile(weights, len(states) // len(weights))
-        counts = LatentCounts(states, often, levels, names)
-    return replace(counts, weights=counts.weights * (n_rows / counts.total))

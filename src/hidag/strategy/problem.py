@@ -64,6 +64,12 @@ class SearchProblem(Problem):
             max_iter=last if max_iter is None else min(max_iter, last),
         )
 
+    def starts(self, search: str) -> Starts:
+        """Return how many starts a search of `STARTS` makes."""
+        if isinstance(self.n_starts, str):
+            return STARTS[search](self)
+        return Starts(self.n_starts, adaptive=False)
+
     def observer_of(self, index: int, count: int) -> Observer:
         """Return the observer of one of several starts."""
 
@@ -72,6 +78,40 @@ class SearchProblem(Problem):
                 self.progress(index, count, iteration, last, value)
 
         return observer
+
+
+@dataclass(frozen=True)
+class Starts:
+    """How many starts a search makes at most."""
+
+    most: int
+    adaptive: bool = True  # Whether fewer suffice if the first ones agree; not for a given number.
+
+    @property
+    def replaces_others(self) -> bool:
+        """Whether the policy makes this start in place of others that the user did not ask for."""
+        return self.adaptive and self.most > 0
+
+
+def _starts_within_work(problem: SearchProblem) -> Starts:
+    """Return as many starts as the cost of their E-steps allows."""
+    config = CONFIG.confirmatory
+    work = float(problem.data.n_samples) * problem.data.n_items * problem.space.n_states
+    number = np.clip(config.work_for_starts // work, config.fewest_starts, config.most_starts)
+    return Starts(int(number))
+
+
+#: The policy of ``n_starts="auto"``, by the search that makes the starts.
+STARTS: dict[str, Callable[[SearchProblem], Starts]] = {
+    "exploratory": lambda problem: Starts(CONFIG.exploratory.starts_on_disagreement),
+    "confirmatory": _starts_within_work,
+    "interactions": lambda problem: Starts(CONFIG.interactions.starts_with_interactions),
+    "saturated SAEM": lambda problem: Starts(CONFIG.saturated_saem.saem_starts),
+    # In place of other starts where they would cost more; none where starts were asked for.
+    "sampled": lambda problem: Starts(
+        int(problem.space.n_states >= CONFIG.saturated_saem.states_for_sampled_start)
+    ),
+}
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from hidag.em.design_data import WorkingData
 from hidag.em.em import Schedule
 from hidag.em.m_step import allowed_coefficients, coefficient_scales
 from hidag.initialization.initializers import independent_law, network_start
+from hidag.latent.counts import LatentCounts
 from hidag.latent.laws import NetworkLaw, Parents
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.measurement.penalties import NO_SPARSITY, Penalty
@@ -26,6 +27,8 @@ from hidag.network_em.em import law_from_draws, run_network_em, run_network_saem
 from hidag.network_em.gibbs import NetworkModel, NetworkSampler
 from hidag.network_em.support import adapt_network_penalty, score_loadings, select_loadings
 from hidag.strategy.moves.split_moves import Agreement, CorrelationCheck
+from hidag.structure.graph_search import search_graph
+from hidag.structure.knowledge import Knowledge
 
 Array = NDArray[np.float64]
 
@@ -343,3 +346,50 @@ def _try_splits(
         else:
             break
     return run
+
+
+def parents_of_draws(
+    search: str,
+    levels: tuple[int, ...],
+    weights: Array | None = None,
+    knowledge: Knowledge | None = None,
+) -> ParentsOfDraws:
+    """Return the structure learning step from draws of the latents.
+
+    ``knowledge`` refers to latents by number.
+    """
+
+    def learn(states: NDArray[np.uint8], n_rows: float) -> Parents:
+        names = tuple(f"{k}" for k in range(states.shape[1]))
+        counts = scale_counts(states, n_rows, names, levels, weights)
+        most = CONFIG.structural_em.max_parents
+        if knowledge is not None:
+            most = max(most, int(knowledge.required_adjacency(names).sum(axis=0).max()))
+        # Scores of tables with ordered levels need an order, which draws do not have.
+        score = "bdeu" if max(levels) == 2 else "bic"
+        found = search_graph(
+            counts,
+            score=score,
+            search=search,
+            knowledge=knowledge,
+            max_parents=most,
+        )
+        return found.graph.to_dag().parents
+
+    return learn
+
+
+def scale_counts(
+    states: NDArray[np.uint8],
+    n_rows: float,
+    names: tuple[str, ...],
+    levels: tuple[int, ...],
+    weights: Array | None,
+) -> LatentCounts:
+    """Return weighted draws of the latents as counts that stand for ``n_rows`` rows."""
+    if weights is None:
+        counts = LatentCounts.from_rows(states, levels=levels, names=names)
+    else:
+        often = np.tile(weights, len(states) // len(weights))
+        counts = LatentCounts(states, often, levels, names)
+    return replace(counts, weights=counts.weights * (n_rows / counts.total))

@@ -19,8 +19,9 @@ from hidag.em.em import (
     run_em,
     update_law_unconstrained,
 )
-from hidag.em.information import information_ratio
+from hidag.em.information import effective_sample_ratio, information_ratio
 from hidag.em.support import select_support
+from hidag.latent.counts import expected_counts
 from hidag.latent.laws import (
     Parents,
     SaturatedLaw,
@@ -30,9 +31,18 @@ from hidag.latent.laws import (
     network_complexity,
 )
 from hidag.latent.state_space import StateSpace
-from hidag.measurement.parameters import order_all_levels
-from hidag.strategy.observed_likelihood.likelihood_search import SingleChanges, edges_of
-from hidag.strategy.problem import NetworkEstimate, SearchProblem
+from hidag.measurement.parameters import MeasurementParameters, order_all_levels
+from hidag.strategy.observed_likelihood.likelihood_search import (
+    LikelihoodSearch,
+    ObservedFit,
+    SingleChanges,
+    edges_of,
+    use_likelihood_search,
+)
+from hidag.strategy.problem import LearnParents, NetworkEstimate, SearchProblem
+from hidag.structure.graph_search import search_graph
+from hidag.structure.knowledge import Knowledge
+from hidag.structure.scores import choose_score
 
 Array = NDArray[np.float64]
 
@@ -46,6 +56,45 @@ class Candidate:
     parents: Parents
     data: WorkingData  # The rows.
     criterion: float  # Penalised log-likelihood minus the complexity of the law; larger is better.
+
+
+def parents_by_search(
+    space: StateSpace,
+    knowledge: Knowledge | None = None,
+    possible: NDArray[np.bool_] | None = None,
+) -> LearnParents:
+    """Return the structure learning step of structural EM.
+
+    ``knowledge`` refers to latents by number. ``possible``, shape (S,), are the joint states that a
+    hierarchy allows; all by default.
+    """
+    names = tuple(f"{k}" for k in range(space.n_latents))
+
+    def learn(
+        parameters: MeasurementParameters, probabilities: Array, data: WorkingData, n_steps: int
+    ) -> Parents:
+        if space.n_latents == 1:
+            return ((),)
+        if max(space.levels) > 2:
+            # The score depends on the order of levels, which estimation does not maintain.
+            orders = order_all_levels(parameters)
+            parameters = parameters.relevelled(orders)
+            probabilities = probabilities.reshape(space.levels)[np.ix_(*orders)].ravel()
+        law = SaturatedLaw(space, probabilities / probabilities.sum())
+        ratio = information_ratio(parameters, law, data)
+        counts = expected_counts(
+            law, max(effective_sample_ratio(ratio, n_steps) * data.n_counted, 1.0), names
+        )
+        found = search_graph(counts, score=choose_score(space.levels), knowledge=knowledge)
+        observed = ObservedFit(
+            data, parameters, space, np.asarray(law.probabilities), possible=possible
+        )
+        if not use_likelihood_search(observed, ratio):
+            return found.dag.parents
+        rules = None if knowledge is None else knowledge.constraints(names)
+        return LikelihoodSearch(observed, SingleChanges(rules)).best_from(found.dag.parents).parents
+
+    return learn
 
 
 def law_complexity(

@@ -20,19 +20,19 @@ from hidag.estimator import DCRL
 from hidag.exceptions import Advice, DataError
 from hidag.fitting.information_criteria import information_criteria
 from hidag.parallel import Progress
-from hidag.plotting import (
-    ItemResponse,
-    plot_item_responses,
-    plot_profiles,
-    size_of_item_responses,
-    size_of_profiles,
-)
 from hidag.plotting.figure import size_of_graph
 from hidag.plotting.graph import plot_graph
 from hidag.reporting.content import Table
 from hidag.reporting.fit_description import format_edges
 from hidag.results import FitResult
 from hidag.structure.knowledge import Knowledge
+from hidag_paper.applications.figures import (
+    ItemResponse,
+    plot_item_responses,
+    plot_profiles,
+    size_of_item_responses,
+    size_of_profiles,
+)
 from hidag_paper.applications.report import ApplicationReport, ReportFigure, ReportSection
 
 Profile = tuple[int, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -15,14 +15,15 @@ from hidag.data.table import read_table
 from hidag.estimator import DCRL
 from hidag.exceptions import Advice, DataError
 from hidag.metrics.evaluation import Evaluation, evaluate
-from hidag.metrics.matching import Matching, Parts, match_latents, relabel_result
+from hidag.metrics.matching import Matching, Parts, match_latents, relabel_law
 from hidag.parallel import Progress
-from hidag.plotting.effect_maps import plot_effect_maps, plot_images, size_of_images
 from hidag.plotting.figure import size_of_graph, size_of_q
 from hidag.plotting.graph import plot_graph
 from hidag.plotting.q_matrix import plot_q
 from hidag.reporting.content import Table
 from hidag.results import FitResult
+from hidag_paper.applications.exploration import rename_latents
+from hidag_paper.applications.figures import plot_effect_maps, plot_images, size_of_images
 from hidag_paper.applications.report import ApplicationReport, ReportFigure, ReportSection
 from hidag_paper.seesaw import (
     LATENTS,
@@ -141,8 +142,22 @@ def match_to_truth(
         graph=seesaw_graph(),
     )
     matching = match_latents(estimated, truth)
-    relabelled = relabel_result(found.result, matching, LATENTS)
+    relabelled = _relabelled(found.result, matching)
     return PixelFit(relabelled, found.varies), matching, evaluate(estimated, truth)
+
+
+def _relabelled(result: FitResult, matching: Matching) -> FitResult:
+    """Return the same fit with the order, polarity and names of the true latents."""
+    order, flips = np.array(matching.permutation), np.array(matching.flips)
+    named = rename_latents(result, tuple(np.array(LATENTS)[np.argsort(order)].tolist()))
+    return replace(
+        named,
+        latent_names=LATENTS,
+        parameters=result.parameters.reordered(latents=order).flipped(flips),
+        law=relabel_law(result.law, order, flips),
+        graph=named.graph.permute(matching.permutation),
+        edge_probabilities=result.edge_probabilities[np.ix_(order, order)],
+    )
 
 
 def run_seesaw(

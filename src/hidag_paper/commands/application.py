@@ -93,7 +93,7 @@ def run_on_folder(
 def run_seesaw_application(
     out: Path, *, seed: int, n_images: int | None = None, jitter: float | None = None
 ) -> None:
-    """Run `hidag app seesaw`, which is also the demo."""
+    """Run `hidag app seesaw`."""
     from hidag_paper.applications.seesaw import run_seesaw
     from hidag_paper.seesaw import N_IMAGES
 

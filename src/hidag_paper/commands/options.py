@@ -194,6 +194,14 @@ def seesaw(
     run_seesaw_application(out, seed=seed, n_images=images, jitter=jitter)
 
 
+@application_app.command()
+def assessment(out: Folder = Path("app-assessment"), seed: Seed = 1) -> None:
+    """Simulate a small test; estimate the skills behind its answers, counts and times."""
+    from hidag_paper.commands.assessment import run_assessment
+
+    run_assessment(out, seed)
+
+
 @application_app.command("timss")
 def timss(
     folder: Annotated[

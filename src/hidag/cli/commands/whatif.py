@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 _MAX_ROWS = 20
+#: Larger equivalence classes are not counted.
+_MAX_MEMBERS = 1000
 #: Smaller changes are not printed: of probabilities, and of items in standard deviations.
 _NO_CHANGE = 5e-5
 #: Standard deviations from the mean beyond which a given value is an extrapolation.
@@ -338,7 +340,9 @@ def _describe_losses(fitted: FitResult, kind: str, *, items: bool) -> list[str]:
     out = []
     n_open = len(fitted.graph.undirected_edges)
     if n_open:
-        member = f"one of {fitted.graph.n_members():,} equivalent graphs"
+        n_members = len(fitted.graph.members(_MAX_MEMBERS + 1))
+        counted = f"more than {_MAX_MEMBERS:,}" if n_members > _MAX_MEMBERS else f"{n_members:,}"
+        member = f"one of {counted} equivalent graphs"
         edges = "1 edge has" if n_open == 1 else f"{n_open} edges have"
         what = "a direction in this file that the data do not identify: it is"
         if kind == "dot":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, gammaln, log_ndtr, logit, ndtr, ndtri
 
+from hidag.config import CONFIG
 from hidag.exceptions import Advice, SettingError
 from hidag.measurement.families.base import (
     AnalyticCondition,
@@ -88,7 +89,7 @@ class Bernoulli(MeanFamily):
 
     def predictor_effects(self, changes: Array, spread: float, scale: float, mean: Array) -> Array:
         """Return differences of probabilities p as log odds: divided by p (1 - p)."""
-        return changes / max(spread, 0.1)
+        return changes / max(spread, CONFIG.families.smallest_answer_variance)
 
     def second_moment(self, eta: Array, aux: Array) -> Array:
         """Return the mean: zeros and ones are their own squares."""
@@ -232,8 +233,8 @@ class Binomial(MeanFamily):
 
     def predictor_effects(self, changes: Array, spread: float, scale: float, mean: Array) -> Array:
         """Return differences of successes as log odds: divided by n p (1 - p)."""
-        p = float(mean) / self.n_trials
-        return changes * (spread / max(self.n_trials * p * (1.0 - p), 0.1))
+        p, least = float(mean) / self.n_trials, CONFIG.families.smallest_answer_variance
+        return changes * (spread / max(self.n_trials * p * (1.0 - p), least))
 
     def noise_variance(self, mean: Array) -> Array:
         """Return the inverse of the information of all trials about the log odds."""

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import expit, gammaln, log_ndtr, ndtr, polygamma, psi
 from scipy.stats import norm
 
+from hidag.config import CONFIG
 from hidag.exceptions import Advice, SettingError
 from hidag.measurement.families.base import (
     ANALYTIC_WITH_SCALE,
@@ -266,7 +267,7 @@ class CensoredLognormal(PositiveValues, Family):
 
     def fit_null(self, mean: Array, variance: Array) -> tuple[Array, Array]:
         """Return mean and variance of the observed logarithms, corrected for censoring."""
-        stretch = 1.0 / np.maximum(1.0 - mean[1], 0.2)
+        stretch = 1.0 / np.maximum(1.0 - mean[1], CONFIG.families.smallest_uncensored)
         return self._log_limit + mean[0] * (2.0 - stretch), np.maximum(variance[0], 1e-6) * stretch
 
     def linearize(self, columns: Array) -> Array:
@@ -330,7 +331,7 @@ class Gamma(PositiveValues, MeanFamily):
         return np.maximum(mean, np.exp(-LARGEST_LOG_SIZE))
 
     def null_dispersion(self, mean: Array, variance: Array) -> Array:
-        return np.clip(variance / mean**2, 1e-4, 1e2)
+        return np.clip(variance / mean**2, *CONFIG.families.amount_dispersions)
 
     def linearize(self, columns: Array) -> Array:
         """Return the logarithm; the zeros of missing cells become a tiny number."""
@@ -423,7 +424,8 @@ class Beta(Family):
         spread = np.maximum(variance.sum(axis=0), 1e-8)
         # Near the middle a logarithm has the variance gamma (1 - mu) / mu.
         odds = np.exp(np.clip(eta, -LARGEST_LOGIT, LARGEST_LOGIT))
-        return eta, np.clip(spread / (odds + 1.0 / odds), 1e-4, 1.0)
+        bounds = CONFIG.families.proportion_dispersions
+        return eta, np.clip(spread / (odds + 1.0 / odds), *bounds)
 
     def linearize(self, columns: Array) -> Array:
         return np.asarray(columns[0] - columns[1])

@@ -177,7 +177,7 @@ class NegativeBinomial(LogMeanCounts):
         return np.asarray(gammaln(x + size) - gammaln(size) - gammaln(x + 1.0))
 
     def null_dispersion(self, mean: Array, variance: Array) -> Array:
-        return np.clip((variance - mean) / mean**2, 0.05, 20.0)
+        return np.clip((variance - mean) / mean**2, *CONFIG.families.count_dispersions)
 
     def sample(self, eta: Array, aux: Array, rng: np.random.Generator) -> Array:
         """Return counts, drawn as Poisson counts with gamma-distributed means."""
@@ -237,12 +237,12 @@ class ZeroInflatedPoisson(Counts):
     def fit_null(self, mean: Array, variance: Array) -> tuple[Array, Array]:
         """Return parameters that match the items' means and shares of zeros."""
         total, zeros = np.maximum(mean[0], 1e-4), mean[1]
-        extra = np.zeros_like(total)
+        extra, (least, most) = np.zeros_like(total), CONFIG.families.zero_shares
         for _ in range(CONFIG.families.zero_share_steps):
             # Alternate between the Poisson mean and the share of extra zeros.
             rate = total / (1.0 - extra)
-            extra = np.clip((zeros - np.exp(-rate)) / (1.0 - np.exp(-rate)), 0.0, 0.95)
-        return np.log(total / (1.0 - extra)), np.clip(extra, 0.02, 0.95)
+            extra = np.clip((zeros - np.exp(-rate)) / (1.0 - np.exp(-rate)), 0.0, most)
+        return np.log(total / (1.0 - extra)), np.clip(extra, least, most)
 
     def linearize(self, columns: Array) -> Array:
         return np.asarray(np.log(columns[0] + 0.5))
