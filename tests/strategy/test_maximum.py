@@ -102,6 +102,9 @@ NESTED = draw_table(21, n_rows=250, n_items=10, levels=(2,) * 3)
 FEWER = NESTED.q.copy()
 for _item in np.flatnonzero(NESTED.q.sum(axis=1) > 1)[:2]:
     FEWER[_item, np.flatnonzero(NESTED.q[_item])[0]] = 0
+#: Some items have all three latents, so that order 2 is less than G-DINA.
+WIDE = NESTED.q.copy()
+WIDE[::3] = 1
 
 
 @pytest.mark.filterwarnings("ignore::hidag.exceptions.HidagWarning")
@@ -109,6 +112,7 @@ for _item in np.flatnonzero(NESTED.q.sum(axis=1) > 1)[:2]:
     ("smaller", "larger"),
     [
         ({"effects": "dina"}, {"effects": "gdina"}),
+        ({"q_matrix": WIDE, "effects": 2}, {"q_matrix": WIDE, "effects": "gdina"}),
         ({"effects": "dino"}, {"effects": "gdina"}),
         ({"effects": "acdm"}, {"effects": "gdina"}),
         ({"effects": "main"}, {"effects": 2}),

@@ -117,7 +117,7 @@ _Run = Callable[[SearchProblem, int, MeasurementParameters, Array], Estimate]
 #: A label and the end of a short run.
 _End = tuple[str, Estimate]
 #: Labels of starts from nested models, and their effects.
-SUBMODELS = {f"given Q, {name} model": Effects.of(name) for name in ("main", "dina", "dino")}
+SUBMODELS = {f"given Q, {name} model": Effects.of(name) for name in ("main", "dina", "dino", 2)}
 
 
 def _best_saturated(problem: SearchProblem, start: StartPoint | None) -> StageOne:
@@ -286,7 +286,8 @@ def _submodel_ends(
         return
     for label, effects in SUBMODELS.items():
         nested = _nested(short, effects)
-        if not set(nested.terms.interactions) <= set(short.terms.interactions):
+        own, whole = (set(one.terms.interactions) for one in (nested, short))
+        if not own <= whole or (own == whole and not effects.conjunctive):
             continue
         starts, config = short.starts("confirmatory"), CONFIG.confirmatory
         number = max(config.fewest_starts, starts.most // config.submodel_share)
