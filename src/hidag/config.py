@@ -53,6 +53,8 @@ class MStepConfig:
 
     # A step that lowers the objective is repeated with four times the curvature, up to 12 times.
     damping_factor: float = 4.0
+    # Safeguard: limits of a step of tied coefficients, as a share of them.
+    tied_steps: tuple[float, float] = (-0.5, 1.0)
     max_dampings: int = 12
     # Coordinate descent ends after so many sweeps, or when coordinates move by fewer standard
     # errors than the tolerance.
@@ -407,6 +409,20 @@ class LevelsConfig:
     max_level_rounds: int = 6
     # Exchanges of levels, and merged and split levels, that loadings are selected again after.
     max_moved: int = 2
+
+
+@dataclass(frozen=True)
+class NuisanceConfig:
+    """Nuisance factors (``hidag.strategy.moves.nuisance_factors``; benchmarks/remedies.py)."""
+
+    # Standard deviation with which a nuisance starts, in coefficient scales of its items.
+    first_sd: float = 0.4
+    # Levels of a factor of many items (a binomial law of four trials is nearly normal), and of one
+    # of two items, whose dependence is one number.
+    style_levels: int = 5
+    pair_levels: int = 2
+    # Joint states, nuisances included, up to which a fit is possible.
+    most_states: int = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -837,6 +853,7 @@ class Config:
     graph_search: GraphSearchConfig = GraphSearchConfig()
     initialization: InitializationConfig = InitializationConfig()
     levels: LevelsConfig = LevelsConfig()
+    nuisance: NuisanceConfig = NuisanceConfig()
     factor_count: FactorCountConfig = FactorCountConfig()
     confirmatory: ConfirmatoryConfig = ConfirmatoryConfig()
     selection: SelectionConfig = SelectionConfig()

@@ -219,6 +219,13 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         ("dino"). If Q is estimated, interactions are selected by the penalty. "auto" fits main
         effects, tests interactions within the items' latents, and estimates them only if they are
         significant and improve BIC, also with a given Q. "main" warns if they are significant.
+    nuisance : "style", list or mapping, optional
+        Person-level factor of all items, of a list of items, or of several lists by name: a
+        response style. It is independent of the latents, with one coefficient for all its items (in
+        units of their scales), and summed out: no node of the graph and no column of Q. See
+        ``result_.nuisance``.
+    doublets : list of pairs of items, optional
+        Pairs that depend on each other beyond the latents; each has a nuisance of its own.
     family : str, list, mapping or "auto", default "auto"
         Response family of all items, one per item, or by column. "auto" infers it and raises an
         error for ambiguous columns. Available: "bernoulli", "bernoulli-probit",
@@ -339,6 +346,8 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         *,
         levels: int | str | Sequence[int | str] = 2,
         effects: Effect | int = "main",
+        nuisance: Any = None,
+        doublets: Any = None,
         family: str | Sequence[str] | Mapping[Any, str] = "auto",
         q_matrix: Any = None,
         penalty: PenaltyName | None = "tlp",
@@ -368,6 +377,8 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         self.n_latents = n_latents
         self.levels = levels
         self.effects = effects
+        self.nuisance = nuisance
+        self.doublets = doublets
         self.family = family
         self.q_matrix = q_matrix
         self.penalty = penalty

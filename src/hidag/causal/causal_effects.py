@@ -190,6 +190,7 @@ def average_effects(
     (6, 5)
     """
     fitted = as_result(result)
+    fitted.refuse_nuisance("average effects on items")
     check_level(level)
     model = InterventionModel(fitted, graph=graph, limit=limit)
     names = fitted.latent_names

@@ -118,6 +118,18 @@ def parse_fit_levels(text: str) -> Any:
     return parse_levels(text)
 
 
+def parse_nuisance(text: str | None) -> Any:
+    """Return the nuisance: a word, or a list of items."""
+    return text if text is None or "," not in text else [word.strip() for word in text.split(",")]
+
+
+def parse_doublets(text: str | None) -> list[tuple[str, ...]] | None:
+    """Return pairs of items: a+b,c+d."""
+    if text is None:
+        return None
+    return [tuple(word.strip() for word in pair.split("+")) for pair in text.split(",")]
+
+
 def parse_effects(text: str) -> str | int:
     """Return the effects: a name in lower case, or the highest order of interactions."""
     word = text.strip().lower()

@@ -48,6 +48,8 @@ def say_data(result: FitResult, table: Path) -> None:
         say(describe_empty_rows(result.n_unanswered, result.n_samples))
     if result.n_latents_reason:
         say(f"number of latents: {len(result.latent_names)}, as {result.n_latents_reason}")
+    for one in result.nuisance:
+        say(f"nuisance {one.name}: standard deviation {one.sd.max():.2f} on the link scale")
     if result.levels_reason:
         say(f"levels: {result.levels_reason}")
 

@@ -332,6 +332,7 @@ def classify(result: AnyFit, X: Any, *, ids: Sequence[Any] | None = None) -> Cla
     ('latent', 'accuracy', 'consistency', 'kappa', 'entropy', 'n_rows')
     """
     fitted = as_result(result)
+    fitted.refuse_nuisance("accuracy of classification")
     values = fitted.rows(X)
     names = tuple(range(1, len(values) + 1)) if ids is None else tuple(ids)
     if len(names) != len(values):

@@ -371,6 +371,7 @@ def fit_statistics(
     True
     """
     fitted = as_result(result)
+    fitted.refuse_nuisance("goodness of fit")
     values, weights = fitted_rows.weighted_sample(
         fitted_rows.observable_values(fitted, X), sample_weight
     )

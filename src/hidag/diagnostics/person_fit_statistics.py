@@ -111,6 +111,7 @@ def person_fit(
     ('id', 'lz', 'p_value', 'n_items')
     """
     fitted = as_result(result)
+    fitted.refuse_nuisance("person fit")
     values = observable_values(fitted, X)
     n_tables = checked_count("n_tables", n_tables)
     n_items = (~np.isnan(values)).sum(axis=1)

@@ -210,6 +210,7 @@ def validate_q(
     result = fit_provisional(fit, X, provisional_q, seed, sample_weight)
     if estimated is None and hasattr(fit, "result_") and not has_given_q(fit.result_):
         estimated = fit
+    result.refuse_nuisance("validation of Q")
     if not can_sum_states(result):
         raise too_many_states(result, "validation of Q")
     table, weights = select_weighted_rows(read_table(result.rows(X), min_rows=2), sample_weight)

@@ -240,10 +240,11 @@ def information_ratio(
     """
     data = data.first_rows(CONFIG.information.n_rows_for_ratio)
     main = parameters.terms.main_only
-    states = law.space.states()
+    wide = law.space.widened(parameters.terms.levels)
+    states = wide.states()
     steps = main.features(states)
-    probabilities = np.asarray(law.probabilities)
-    left, right = np.triu_indices(main.n_main, 1)
+    probabilities = wide.with_nuisances(np.asarray(law.probabilities))
+    left, right = np.triu_indices(int((main.main_latents < law.space.n_latents).sum()), 1)
     apart = main.main_latents[left] != main.main_latents[right]
     left, right = left[apart], right[apart]
     if len(left) == 0:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hidag.config import CONFIG
 from hidag.em.design_data import WorkingData, weighted_mean_and_sd
 from hidag.em.e_step import Statistics
-from hidag.kernels.coordinate_descent import FREE, NONNEGATIVE, PENALISED, ZERO, descend
+from hidag.kernels.coordinate_descent import FREE, NONNEGATIVE, PENALISED, TIED, ZERO, descend
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.families.base import Family, MeanFamily, family_named
 from hidag.measurement.parameters import MeasurementParameters
@@ -453,10 +453,22 @@ class _Regressions:
         """Return coefficients that maximise the items' penalised quadratic models."""
         if self.penalty.name is None and self.basis.collinear:
             # Coordinate descent converges slowly on ill-conditioned systems.
-            return beta + _newton_steps(gradient, curvature, self.allowed != ZERO)
+            free = (self.allowed != ZERO) & (self.allowed != TIED)
+            return beta + _newton_steps(gradient, curvature, free)
         penalty = self.penalty.pieces(self.scale), self.penalty.strength
         limits = CONFIG.m_step.descent_sweeps, CONFIG.m_step.descent_tolerance
         return np.asarray(descend(beta, gradient, curvature, self.allowed, *penalty, *limits))
+
+    def along(self, beta: Array, direction: Array) -> tuple[float, float]:
+        """Return slope and curvature of the log-likelihood along coefficients (J, P)."""
+        design = self.basis.design.T
+        dtheta, dpartition, information = self.family.slopes(beta @ design, self.auxiliary[:, None])
+        rising = self.sums * dtheta
+        if self.family.n_columns > 1:
+            rising = rising.sum(axis=0)
+        moved = direction @ design
+        slope = ((rising - self.counts * dpartition) * moved).sum()
+        return float(slope), float((self.counts * information * moved**2).sum())
 
     def _subset(self, items: NDArray[np.intp]) -> _Regressions:
         if len(items) == len(self.counts):
@@ -484,6 +496,32 @@ def _newton_steps(gradient: Array, curvature: Array, free: NDArray[np.bool_]) ->
     return np.asarray(np.where(free, steps / scale, 0.0))
 
 
+def _move_tied(
+    beta: Array, every: list[tuple[_Regressions, NDArray[np.intp]]], loadings: Array, term: int
+) -> None:
+    """Scale a term's tied coefficients (J,) by a common factor that raises the log-likelihood.
+
+    ``beta`` (J, P) changes in place; intercepts keep the mean of the term's centred score.
+    """
+    direction = np.zeros_like(beta)
+    direction[:, term], direction[:, 0] = loadings, -0.5 * loadings
+    parts = [one.along(beta[items], direction[items]) for one, items in every]
+    slope, curvature = (sum(part) for part in zip(*parts, strict=True))
+    if curvature <= 0.0:
+        return
+    size = float(np.clip(slope / curvature, *CONFIG.m_step.tied_steps))
+
+    def value(at: Array) -> float:
+        return sum(float(one.objective(at[items]).sum()) for one, items in every)
+
+    before = value(beta)
+    for _ in range(CONFIG.m_step.max_dampings):
+        if value(beta + size * direction) >= before:
+            beta += size * direction
+            return
+        size /= CONFIG.m_step.damping_factor
+
+
 def run_m_step(
     parameters: MeasurementParameters,
     statistics: Statistics,
@@ -504,6 +542,7 @@ def run_m_step(
     beta[:, 1:] *= allowed[:, 1:] != ZERO
     negative = (allowed[:, 1:] == NONNEGATIVE) & (beta[:, 1:] < 0)
     beta[:, 1:][negative] = 0.0
+    every: list[tuple[_Regressions, NDArray[np.intp]]] = []
     dispersion, cutpoints = parameters.dispersion.copy(), parameters.cutpoints.copy()
     scale = np.ones(data.n_items) if penalty.name is None else penalty_scales(data)
     for family, items in parameters.groups():
@@ -540,5 +579,8 @@ def run_m_step(
             cutpoints[items, : family.n_cutpoints] = regressions.auxiliary
         else:
             dispersion[items] = regressions.auxiliary
+        every.append((regressions, items))
+    for term in np.flatnonzero((allowed == TIED).any(axis=0)):
+        _move_tied(beta, every, np.where(allowed[:, term] == TIED, beta[:, term], 0.0), int(term))
     more: dict[str, Any] = {"dispersion": dispersion, "cutpoints": cutpoints}
     return replace(parameters, intercept=beta[:, 0], loadings=beta[:, 1:], **more)

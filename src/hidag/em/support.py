@@ -17,7 +17,7 @@ from hidag.config import CONFIG
 from hidag.em.em import Estimate, LawStep, Problem, append_run, normalise_counts, run_em
 from hidag.em.information import observed_information
 from hidag.em.m_step import coefficient_scales, is_penalised, penalty_scales, total_penalty
-from hidag.kernels.coordinate_descent import FREE, NONNEGATIVE, ZERO
+from hidag.kernels.coordinate_descent import FREE, NONNEGATIVE, TIED, ZERO
 from hidag.measurement.penalties import Penalty
 from hidag.measurement.terms import Terms
 
@@ -187,6 +187,14 @@ def _derivatives(estimate: Estimate, problem: Problem) -> tuple[Array, Array]:
     return gradient, information
 
 
+def _hold(linear: Array, information: Array, beta: Array, held: Support) -> tuple[Array, Array]:
+    """Return quadratic models (J, P), (J, P, P) in which held coefficients keep their values."""
+    fixed = np.where(held, beta, 0.0)
+    linear = np.where(held, beta, linear - np.einsum("jab,jb->ja", information, fixed))
+    apart = ~held[:, :, None] & ~held[:, None, :]
+    return linear, np.where(apart, information, 0.0) + held[:, :, None] * np.eye(held.shape[1])
+
+
 def _propose(
     estimate: Estimate, derivatives: tuple[Array, Array], problem: Problem, scale: Array
 ) -> Array:
@@ -203,6 +211,8 @@ def _propose(
     gradient, information = derivatives
     linear = gradient + np.einsum("jab,jb->ja", information, beta)
     out = beta.copy()
+    if (tied := problem.allowed == TIED).any():
+        linear, information = _hold(linear, information, beta, tied)
     for j in range(len(beta)):
         start = beta[j, 1:] != 0
         whole = start | np.isin(groups, terms.main_latents[start[: terms.n_main]])

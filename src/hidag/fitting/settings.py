@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from hidag.config import CONFIG
 from hidag.data.item_types import FamilyChoice, resolve_families
 from hidag.data.q_matrix import QSpec, read_q_matrix
 from hidag.data.rows import select_weighted_rows, warn_of_empty_rows
@@ -42,6 +43,7 @@ from hidag.measurement.parameters import Responses
 from hidag.measurement.penalties import Penalty, default_penalty
 from hidag.measurement.terms import Effects, Terms
 from hidag.strategy.estimation import LAWS, StageOneSettings
+from hidag.strategy.problem import Nuisance
 from hidag.structure.graph_search import SEARCHES, check_exact_size
 from hidag.structure.knowledge import Knowledge, check_knowledge
 from hidag.structure.scores import SCORES
@@ -66,6 +68,7 @@ def _is_whole(value: Any) -> bool:
 
 #: Ending of a number of levels with linear steps.
 LINEAR = "-linear"
+_NUISANCE = "a list of items, or a mapping from names to such lists"
 
 
 def checked_levels(value: Any, n_latents: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -87,6 +90,47 @@ def checked_levels(value: Any, n_latents: int) -> tuple[tuple[int, ...], tuple[i
 def levels_setting(terms: Terms) -> list[int | str]:
     """Return the setting of the levels that some terms have."""
     return [f"{m}{LINEAR}" if k in terms.linear else m for k, m in enumerate(terms.levels)]
+
+
+def read_nuisances(
+    nuisance: Any, doublets: Any, names: Sequence[str], responses: Responses
+) -> tuple[Nuisance, ...]:
+    """Return the nuisances that the settings of these names describe."""
+    out: list[Nuisance] = []
+    nominal = np.bincount(responses.item, minlength=len(names)) > 1
+
+    def add(name: str, items: Any, paired: bool) -> None:
+        setting = "doublets" if paired else "nuisance"
+        found = []
+        for one in items:
+            place = names.index(str(one)) if str(one) in names else one
+            if not _is_whole(place) or not 0 <= place < len(names):
+                raise invalid_setting(setting, "names or numbers of items", one)
+            found.append(int(place))
+        needed = 2 if paired else 3
+        if len(set(found)) < needed or (paired and len(found) > 2) or nominal[found].any():
+            kind = "two different items" if paired else "three or more items"
+            raise invalid_setting(setting, f"{kind} that are not nominal", list(items))
+        signs = np.isin(responses.item, found).astype(np.int8)
+        levels = CONFIG.nuisance.pair_levels if paired else CONFIG.nuisance.style_levels
+        out.append(Nuisance(name, signs, levels, paired))
+
+    if isinstance(nuisance, str):
+        if nuisance != "style":
+            raise invalid_setting("nuisance", Choices(("style",), _NUISANCE), nuisance)
+        add("style", np.flatnonzero(~nominal).tolist(), paired=False)
+    elif isinstance(nuisance, Mapping):
+        for name, items in nuisance.items():
+            add(str(name), items, paired=False)
+    elif nuisance is not None:
+        if not hasattr(nuisance, "__iter__"):
+            raise invalid_setting("nuisance", Choices(("style",), _NUISANCE), nuisance)
+        add("style", nuisance, paired=False)
+    for pair in () if doublets is None else doublets:
+        if isinstance(pair, str) or not hasattr(pair, "__iter__"):
+            raise invalid_setting("doublets", "a list of pairs of items", doublets)
+        add(" & ".join(map(str, pair)), pair, paired=True)
+    return tuple(out)
 
 
 def root_seed(random_state: Any) -> int:
@@ -333,6 +377,12 @@ def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, An
         q_entries=entries,
         effects=effects,
         linear=linear,
+        nuisances=read_nuisances(
+            settings["nuisance"],
+            settings["doublets"],
+            table.names,
+            Responses.of(families.families),
+        ),
         select_levels=select_levels,
         method=settings["method"],
         law=graph.law,

@@ -52,7 +52,7 @@ from hidag.latent.counts import LatentCounts, resample, resample_size
 from hidag.latent.laws import LatentLaw, NetworkLaw
 from hidag.measurement.parameters import MeasurementParameters
 from hidag.parallel import one_blas_thread
-from hidag.results import FitResult, resumed_fit, versions_used
+from hidag.results import FitResult, NuisanceFactor, resumed_fit, versions_used
 from hidag.strategy.estimation import estimate_measurement
 from hidag.strategy.measurement import Measurement
 from hidag.strategy.observed_likelihood.edge_probabilities import edge_probabilities
@@ -151,18 +151,19 @@ def _estimate(
         if known is not given:
             settings = {**settings, "knowledge": plain_value(known)}
         found = learn_graph(measured, task.latent_names, replace(task.graph, knowledge=known))
+        base = _result(task, settings, measured, found)
         # The test needs the effective sample size of unequal weights.
         weights = None if task.weights is None else scale_to_effective_size(task.weights)
         seed, n_threads = task.graph.seed, task.measurement.n_threads
         dispersion = count_dispersion(
-            measured.parameters, found.law, rows, weights, seed=seed, n_threads=n_threads
+            *base.whole_model, rows, weights, seed=seed, n_threads=n_threads
         )
     # Dispersions of sampled estimates have other bounds.
     sampled = measured.record.method == "saem"
     at_bound = at_dispersion_floor(measured.parameters, rows, task.weights, sampled=sampled)
     names = task.responses.names(task.table.names)
     result = replace(
-        _result(task, settings, measured, found),
+        base,
         overdispersed=overdispersed_items(dispersion, names),
         noiseless=noiseless_items(measured.parameters, at_bound, names),
         interacting=tuple(
@@ -195,7 +196,7 @@ def _needs(task: FitTask, result: FitResult) -> Needs:
     open_q = np.full((seen.shape[1], task.n_latents), -1, dtype=np.int8)
     entries = open_q if task.q_spec is None else task.q_spec.entries
     possible = None if result.ruled_out is None else ~result.ruled_out
-    levels = task.measurement.levels
+    levels = result.terms.levels
     return Needs.of(task.n_rows, observed, entries, levels, result.law, possible)
 
 
@@ -205,10 +206,16 @@ def _result(
     """Return the result of all stages."""
     record = measured.record
     penalty = record.log_likelihood - record.objective
+    whole = measured.parameters
+    factors = tuple(
+        NuisanceFactor(one.name, whole.loadings[:, whole.terms.firsts[k]], one.n_levels)
+        for k, one in enumerate(task.measurement.nuisances, start=task.n_latents)
+    )
     return FitResult(
         item_names=task.table.names,
         latent_names=task.latent_names,
-        parameters=measured.parameters,
+        parameters=_without_nuisances(whole, factors),
+        nuisance=factors,
         law=found.law,
         graph=found.graph,
         q_given=None if task.q_spec is None else np.array(task.q_spec.entries),
@@ -243,6 +250,17 @@ def _result(
         uncertainty_note=found.uncertainty_note,
         levels_reason=_levels_reason(record.level_tests, task.latent_names),
     )
+
+
+def _without_nuisances(
+    whole: MeasurementParameters, factors: tuple[NuisanceFactor, ...]
+) -> MeasurementParameters:
+    """Return the items of the latents, with the predictors of a person without a response style."""
+    if not factors:
+        return whole
+    items = whole.reordered(latents=np.arange(whole.n_latents - len(factors)))
+    middle = 0.5 * sum(one.loadings for one in factors)
+    return replace(items, intercept=items.intercept + middle)
 
 
 def _levels_reason(tests: tuple[LevelTest, ...], names: tuple[str, ...]) -> str:

@@ -201,6 +201,8 @@ def find_draws_obstacle(
         reason = f"intervals from the information {reason}"
         return SettingError(code, reason, advice=usable, **params)
 
+    if result.nuisance:
+        return error("nuisance-not-supported", "are not available for fits with nuisances")
     if result.law.space.n_states > MAX_STATES:
         number = result.law.space.n_states_text()
         reason = "need listed joint states, at most {limit}, but there are {number}"

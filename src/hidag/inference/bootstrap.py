@@ -249,6 +249,8 @@ def _make_task(
         choices = {"start": Setting("start", "fitted"), "other": Setting("start", "full")}
         number = result.law.space.n_states_text()
         raise SettingError("too-many-states", reason, choices, advice="use {other}", number=number)
+    if start == "fitted":
+        result.refuse_nuisance("a bootstrap that starts at the fit")
     require_weights(result, sample_weight, "a bootstrap")
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weights is not None and weights.shape != (len(table),):

@@ -193,6 +193,7 @@ class FreeParameters:
     @classmethod
     def of(cls, result: FitResult, values: Array, weights: Array | None = None) -> FreeParameters:
         """Return the free parameters of a fit on a table (N, J)."""
+        result.refuse_nuisance("the information of the fit")
         tables = state_tables(result)
         if tables is None:
             raise too_many_states(result, "the information of the fit")

@@ -7,8 +7,9 @@ import math
 import numpy as np
 from numba import njit
 
-#: Constraints on a coefficient: fixed at zero, penalised, free, penalised and not negative.
-ZERO, PENALISED, FREE, NONNEGATIVE = 0, 1, 2, 3
+#: Constraints on a coefficient: fixed at zero, penalised, free, penalised and not negative, or in a
+#: fixed ratio to others of its term, with which it moves elsewhere.
+ZERO, PENALISED, FREE, NONNEGATIVE, TIED = 0, 1, 2, 3, 4
 #: Columns of a table of pieces: see :meth:`hidag.measurement.penalties.Penalty.pieces`.
 START, END, SLOPE, FALL, ROOT, VALUE = range(6)
 
@@ -60,9 +61,9 @@ def descend(beta, gradient, curvature, allowed, pieces, strength, max_sweeps, to
     """Return coefficients that maximise each item's penalised quadratic model at ``beta`` (J, P).
 
     Column 0 is the intercept, never penalised. Gradients (J, P) and curvatures (J, P, P), positive
-    semi-definite, are those of the log-likelihood; ``allowed`` (J, P) is ZERO, PENALISED, FREE or
-    NONNEGATIVE; ``pieces`` are (J, number of pieces, 6). Sweeps end when no coefficient moves by
-    more than ``tolerance`` standard errors.
+    semi-definite, are those of the log-likelihood; ``allowed`` (J, P) is ZERO, PENALISED, FREE,
+    NONNEGATIVE or TIED; ``pieces`` are (J, number of pieces, 6). Sweeps end when no coefficient
+    moves by more than ``tolerance`` standard errors.
     """
     n_items, size = beta.shape
     out = beta.copy()
@@ -72,7 +73,7 @@ def descend(beta, gradient, curvature, allowed, pieces, strength, max_sweeps, to
         for _ in range(max_sweeps):
             moved = 0.0
             for a in range(size):
-                if allowed[j, a] == ZERO:
+                if allowed[j, a] == ZERO or allowed[j, a] == TIED:
                     continue
                 h = curvature[j, a, a]
                 if h <= 1e-12:

@@ -238,7 +238,13 @@ def _conditional(cube: Array, k: int, parents: tuple[int, ...]) -> Array:
 
 
 def factorise_counts(counts: Array, parents: Parents, space: StateSpace) -> Array:
-    """Return the maximum likelihood distribution over a graph given counts, both shape (S,)."""
+    """Return the maximum likelihood distribution over a graph given counts, both shape (S,).
+
+    The law of nuisances is given, and they have no entry in ``parents``.
+    """
+    if space.n_nuisances:
+        others = factorise_counts(space.without_nuisances(counts), parents, space.real)
+        return space.with_nuisances(others)
     cube = np.asarray(counts, dtype=np.float64).reshape(space.levels)
     out = np.ones(space.levels)
     for k, causes in enumerate(parents):

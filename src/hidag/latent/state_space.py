@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
+from math import comb, prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,8 @@ class StateSpace:
     """Joint states of K latents with ``levels[k]`` values each, numbered as in C-ordered arrays."""
 
     levels: tuple[int, ...]
+    # The last so many are nuisances, independent of all others, with binomial probabilities.
+    n_nuisances: int = 0
 
     def __post_init__(self) -> None:
         if not self.levels or min(self.levels) < 2 or max(self.levels) > MAX_LEVELS:
@@ -39,6 +42,41 @@ class StateSpace:
     def n_latents(self) -> int:
         """Number of latents, K."""
         return len(self.levels)
+
+    @property
+    def real(self) -> StateSpace:
+        """The space without nuisances."""
+        if not self.n_nuisances:
+            return self
+        return StateSpace(self.levels[: -self.n_nuisances])
+
+    def widened(self, levels: tuple[int, ...]) -> StateSpace:
+        """Return the space of these latents and, with more ``levels``, of nuisances."""
+        return StateSpace(levels, len(levels) - self.n_latents)
+
+    def nuisance_law(self) -> NDArray[np.float64]:
+        """Return the probabilities of the nuisances' joint states, shape (U,).
+
+        A binomial law has equal steps between its levels and nears a normal one.
+        """
+        out = np.ones(1)
+        for m in self.levels[len(self.levels) - self.n_nuisances :]:
+            row = np.array([comb(m - 1, u) for u in range(m)], dtype=np.float64)
+            out = np.multiply.outer(out, row / row.sum()).ravel()
+        return out
+
+    def with_nuisances(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the joint distribution with the nuisances, (S,), from that of the others."""
+        if not self.n_nuisances:
+            return probabilities
+        return np.multiply.outer(probabilities, self.nuisance_law()).ravel()
+
+    def without_nuisances(self, sums: NDArray[Any]) -> NDArray[Any]:
+        """Return sums over the nuisances' states, (..., S) to (..., S of the others)."""
+        if not self.n_nuisances:
+            return sums
+        parts = sums.reshape(*sums.shape[:-1], self.real.n_states, -1)
+        return np.asarray(parts.sum(axis=-1))
 
     @property
     def n_states(self) -> int:

@@ -163,7 +163,8 @@ def assemble_report(
     values = np.empty((0, len(result.item_names))) if X is None else result.rows(X)
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     inputs = ReportInputs(result, values, weights, statistics)
-    built = (build(inputs) for build, needs_data in PANELS if X is not None or not needs_data)
+    panels_of_fit = () if result.nuisance else PANELS
+    built = (build(inputs) for build, needs in panels_of_fit if X is not None or not needs)
     parts = [panel for panel in built if panel is not None]
     assessed_first = sorted(parts, key=lambda panel: not panel.fit_assessed)
     content = ReportContent(
@@ -217,6 +218,10 @@ def missing_section(headings: Iterable[str], result: FitResult) -> Section | Non
     ]
     if not missing:
         return None
+    if result.nuisance:
+        names = ", ".join(one.name for one in result.nuisance)
+        text = f"Not available for fits with nuisances ({names}): {', '.join(_COMMANDS)}."
+        return Section("Not included", (text,))
     # Standard errors need sums over joint states.
     if Heading.UNCERTAINTY not in present and can_sum_states(result):
         missing[0] += ", or `hidag standard-errors` for this Q and this graph"

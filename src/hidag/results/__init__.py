@@ -1,11 +1,18 @@
 """The result of a fit, and the files it is saved in."""
 
 from hidag.results.checkpoints import resumable, resumed_fit
-from hidag.results.fit_result import AnyFit, FitResult, as_result, reorder_items, versions_used
+from hidag.results.fit_result import (
+    AnyFit,
+    FitResult,
+    NuisanceFactor,
+    as_result,
+    reorder_items,
+    versions_used,
+)
 from hidag.results.saved_result import FIT_FILE, load, read_archive, without_nan, write_archive
 
 __all__ = [
-    "AnyFit", "FIT_FILE", "FitResult", "as_result", "load", "read_archive", "reorder_items",
-    "resumable", "resumed_fit",
+    "AnyFit", "FIT_FILE", "FitResult", "NuisanceFactor", "as_result", "load", "read_archive",
+    "reorder_items", "resumable", "resumed_fit",
     "versions_used", "without_nan", "write_archive",
 ]  # fmt: skip

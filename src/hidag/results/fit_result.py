@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from hidag.data.cells import CategoryLabels, parse_words
 from hidag.data.rows import MissingnessPatterns
 from hidag.data.value_checks import read_known_items
-from hidag.exceptions import not_fitted
+from hidag.exceptions import Advice, SettingError, not_fitted
 from hidag.identifiability.certificate import Certificate, certify_q_matrix, certify_result
-from hidag.latent.laws import LatentLaw
+from hidag.latent.laws import LatentLaw, SaturatedLaw
+from hidag.latent.state_space import StateSpace
 from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import MeasurementParameters, Responses
 from hidag.measurement.terms import MAIN_EFFECTS, Effects, Terms
@@ -46,6 +47,24 @@ Array = NDArray[np.float64]
 #: What functions after a fit take; see :func:`as_result`.
 AnyFit: TypeAlias = "FitResult | DCRL"
 _PACKAGES = ("hidag", "numpy", "scipy", "numba", "scikit-learn", "networkx")
+
+
+@dataclass(frozen=True)
+class NuisanceFactor:
+    """A person-level factor that is no latent of the graph.
+
+    ``loadings``, shape (R,), are effects of its highest versus its lowest level; its levels have
+    equal steps and a binomial law.
+    """
+
+    name: str
+    loadings: Array
+    n_levels: int
+
+    @property
+    def sd(self) -> Array:
+        """Standard deviation of each response's predictor that it causes, shape (R,)."""
+        return np.asarray(0.5 * np.abs(self.loadings) / np.sqrt(self.n_levels - 1.0))
 
 
 @dataclass(frozen=True, repr=False)
@@ -138,6 +157,8 @@ class FitResult(
         Why there are no probabilities; empty if there are.
     levels_reason : str
         Which levels were selected, and by how much; empty if they were given.
+    nuisance : tuple of NuisanceFactor
+        Response styles and dependent pairs, which are summed out.
     """
 
     item_names: tuple[str, ...]
@@ -181,6 +202,7 @@ class FitResult(
     edge_probabilities: Array = field(default_factory=lambda: np.zeros((0, 0)))
     uncertainty_note: str = ""
     levels_reason: str = ""
+    nuisance: tuple[NuisanceFactor, ...] = ()
 
     def __post_init__(self) -> None:
         n_latents = len(self.latent_names)
@@ -385,11 +407,29 @@ class FitResult(
         """Return the rows of a table with a column for each response, shape (N, R)."""
         return self.responses.expand(self.rows(X))
 
+    @cached_property
+    def whole_model(self) -> tuple[MeasurementParameters, LatentLaw]:
+        """Items and law of the latents and, after them, of the nuisances."""
+        own, law = self.parameters, self.law
+        if not self.nuisance:
+            return own, law
+        levels = own.terms.levels + tuple(one.n_levels for one in self.nuisance)
+        terms = Terms.main(levels, (*own.terms.linear, *range(own.n_latents, len(levels))))
+        more = np.column_stack([one.loadings for one in self.nuisance])
+        # Coefficients of nuisances follow the main terms.
+        loadings = np.hstack([own.loadings, more])
+        lowest = own.intercept - 0.5 * more.sum(axis=1)
+        space = law.space.widened(levels)
+        joint = space.with_nuisances(np.asarray(law.probabilities))
+        return replace(own, intercept=lowest, loadings=loadings, terms=terms), SaturatedLaw(
+            StateSpace(levels), joint / joint.sum()
+        )
+
     @one_blas_thread()
     def _above_zero(self, X: Any) -> Array:
         """Return the probability of each level above 0, shape (N, F), latent by latent."""
-        rows = self._expanded(X)
-        return upper_level_probabilities(self.parameters, self.law, rows, seed=self.seed)
+        found = upper_level_probabilities(*self.whole_model, self._expanded(X), seed=self.seed)
+        return found[:, : sum(self.terms.levels) - len(self.terms.levels)]
 
     def posterior(self, X: Any) -> Array:
         """Return the expected level of each latent given rows of ``X``, (N, K): P(1) if binary."""
@@ -402,12 +442,13 @@ class FitResult(
     @one_blas_thread()
     def most_probable_states(self, X: Any) -> NDArray[np.int64]:
         """Return the most probable joint latent state of each row of ``X``, shape (N, K)."""
-        return posterior_modes(self.parameters, self.law, self._expanded(X), seed=self.seed)
+        found = posterior_modes(*self.whole_model, self._expanded(X), seed=self.seed)
+        return found[:, : len(self.latent_names)]
 
     @one_blas_thread()
     def row_log_likelihood(self, X: Any) -> Array:
         """Return the log density of each row of ``X``, shape (N,)."""
-        return row_log_densities(self.parameters, self.law, self._expanded(X))
+        return row_log_densities(*self.whole_model, self._expanded(X))
 
     def item_means(self, states: NDArray[np.integer]) -> Array:
         """Return the expected response of each item in the given latent states, shape (n, J).
@@ -416,11 +457,39 @@ class FitResult(
         limit of a censored item). Nominal items have a column for each category but the last
         (``response_names``): its probability given that it is none of the earlier ones.
         """
-        return self.parameters.response_means(states)
+        if not self.nuisance:
+            return self.parameters.response_means(states)
+        items, _ = self.whole_model
+        wide = self.law.space.widened(items.terms.levels)
+        shares, others = wide.nuisance_law(), wide.states()[:, self.law.space.n_latents :]
+        every = [
+            share * items.response_means(np.hstack([states, np.tile(other, (len(states), 1))]))
+            for share, other in zip(shares, others, strict=False)
+        ]
+        return np.asarray(sum(every))
+
+    def refuse_nuisance(self, what: str) -> None:
+        """Raise if the fit has nuisances, which ``what`` does not sum out."""
+        if self.nuisance:
+            raise SettingError(
+                "nuisance-not-supported",
+                "{what} cannot be computed for a fit with nuisances ({names})",
+                advice=Advice(
+                    "fit-without-nuisance",
+                    "compute it for a fit without nuisances, or use posteriors, graph and "
+                    "edge probabilities, which sum them out",
+                ),
+                what=what,
+                names=", ".join(one.name for one in self.nuisance),
+            )
 
     def sample_items(self, states: NDArray[np.integer], rng: np.random.Generator) -> Array:
         """Return items drawn by ``rng`` in the latent ``states``, (n, K), shape (n, J)."""
-        return self.responses.collapse(self.parameters.sample(states, rng))
+        items, _ = self.whole_model
+        if self.nuisance:
+            drawn = [rng.binomial(one.n_levels - 1, 0.5, len(states)) for one in self.nuisance]
+            states = np.column_stack([states, *drawn])
+        return self.responses.collapse(items.sample(states, rng))
 
     def save(self, path: str | Path) -> Path:
         """Write the result to one file (a zip of arrays with a JSON header) and return its path."""

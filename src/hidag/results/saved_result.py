@@ -29,7 +29,7 @@ from hidag.latent.state_space import StateSpace
 from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import MeasurementParameters, Responses
 from hidag.measurement.terms import Effects, Interaction, Terms
-from hidag.results.fit_result import FitResult
+from hidag.results.fit_result import FitResult, NuisanceFactor
 from hidag.strategy.observed_likelihood.edge_tests import EdgeTest
 from hidag.strategy.problem import StartRecord
 from hidag.structure.graphs import CPDAG
@@ -74,6 +74,7 @@ def write_result(result: FitResult, path: Path) -> Path:
         "levels": result.law.space.levels,
         "interactions": result.terms.interactions,
         "linear": result.terms.linear,
+        "nuisance": [(one.name, one.n_levels) for one in result.nuisance],
         "starts": [vars(record) for record in result.starts],
         "edge_tests": [vars(test) for test in result.edge_tests],
         "settings": dict(result.settings),
@@ -90,6 +91,8 @@ def write_result(result: FitResult, path: Path) -> Path:
         "graph": np.asarray(result.graph.adjacency),
         "edge_probabilities": result.edge_probabilities,
     }
+    for k, one in enumerate(result.nuisance):
+        arrays[f"nuisance_{k}"] = one.loadings
     if result.q_given is not None:
         arrays["q_given"] = result.q_given
     if result.seen_rows is not None:
@@ -160,6 +163,12 @@ def _fit_of(header: dict[str, Any], arrays: Arrays) -> FitResult:
         if not all(0 <= a < len(levels) for own in parents for a in own):
             raise ValueError("parents are not latents")
         tables = [arrays.pop(f"law_table_{k}") for k in range(len(levels))]
+    named = read_as(header["nuisance"], tuple[tuple[str, int], ...], "nuisance")
+    factors = tuple(
+        NuisanceFactor(name, arrays.pop(f"nuisance_{k}"), m) for k, (name, m) in enumerate(named)
+    )
+    if not all(one.loadings.shape == (sizes["R"],) and one.n_levels > 1 for one in factors):
+        raise ValueError("nuisances must have a loading for each response, and two levels or more")
     check_arrays(arrays, _ARRAYS, sizes)
     law: LatentLaw
     if parents is None:
@@ -190,6 +199,7 @@ def _fit_of(header: dict[str, Any], arrays: Arrays) -> FitResult:
         law=law,
         graph=CPDAG(arrays["graph"], latents),
         q_given=arrays["q_given"] if header["has_q"] else None,
+        nuisance=factors,
         trace=arrays["trace"],
         starts=read_as(header["starts"], tuple[StartRecord, ...], "starts"),
         edge_tests=read_as(header["edge_tests"], tuple[EdgeTest, ...], "edge_tests"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,8 @@ from hidag.strategy.measurement import (
     sampled_measurement,
 )
 from hidag.strategy.moves.level_choice import search_levels
-from hidag.strategy.problem import SearchProblem, StageOne, StartProgress, choose_method
+from hidag.strategy.moves.nuisance_factors import add_nuisances
+from hidag.strategy.problem import Nuisance, SearchProblem, StageOne, StartProgress, choose_method
 from hidag.strategy.saem_network import (
     SampledStageOne,
     SamplingTask,
@@ -68,6 +70,7 @@ class StageOneSettings:
     # labels of latents are arbitrary during the fit.
     knowledge: Knowledge | None = None
     linear: tuple[int, ...] = ()  # Latents with linear steps, by their numbers.
+    nuisances: tuple[Nuisance, ...] = ()
     select_levels: bool = False  # Whether levels and steps are selected by the data.
     adapt: bool = True  # Whether the penalty's strength is estimated from the data.
     n_starts: int | str = "auto"
@@ -103,6 +106,25 @@ class StageOneSettings:
                 "a hierarchy refers to levels, which {levels} selects",
                 advice="give the number of levels of each latent",
                 levels=levels,
+            )
+
+    def _refuse_nuisances(self, space: StateSpace, method: str) -> None:
+        """Refuse nuisances where states are not enumerated, or with interactions or hierarchies."""
+        reason = ""
+        if method == "saem" or self.law == "saturated":
+            reason = "need enumerated joint states and a network law"
+        elif not self.effects.main_only or self.has_hierarchy:
+            reason = "are fitted with main effects and without a hierarchy only"
+        n_states = space.n_states * prod(one.n_levels for one in self.nuisances)
+        if n_states > CONFIG.nuisance.most_states:
+            reason = f"multiply the joint states to {n_states:,}, more than are enumerated"
+        if reason:
+            raise SettingError(
+                "nuisance-not-possible",
+                "nuisances ({names}) {reason}",
+                advice="use fewer latents, levels or pairs, or fit without nuisances",
+                names=", ".join(one.name for one in self.nuisances),
+                reason=reason,
             )
 
     def resolved(self, n_samples: int, n_items: int) -> StageOneSettings:
@@ -148,6 +170,8 @@ class StageOneSettings:
                 method = "em"
         if self.has_hierarchy and method == "saem":
             _refuse_sampled_hierarchy(space)
+        if self.nuisances:
+            self._refuse_nuisances(space, method)
         if (self.select_levels or self.linear) and method == "saem":
             raise SettingError(
                 "levels-sampled",
@@ -192,14 +216,16 @@ def estimate_measurement(
     entries = chosen.q_entries
     if entries is None:
         entries = np.full((n_items, space.n_latents), -1, dtype=np.int8)
-    labels = [f"{f}{row.tolist()}" for f, row in zip(families, entries, strict=True)]
+    fixed = np.column_stack([entries, *(one.signs for one in chosen.nuisances)])
+    labels = [f"{f}{row.tolist()}" for f, row in zip(families, fixed, strict=True)]
     rows, columns = canonical_order(values, labels, weights)
     data = WorkingData.from_values(
         values[np.ix_(rows, columns)],
         tuple(families[j] for j in columns),
         weights=None if weights is None else weights[rows],
     )
-    chosen = replace(chosen, q_entries=np.ascontiguousarray(entries[columns]))
+    nuisances = tuple(replace(one, signs=one.signs[columns]) for one in chosen.nuisances)
+    chosen = replace(chosen, q_entries=np.ascontiguousarray(entries[columns]), nuisances=nuisances)
     point = None
     if start is not None:
         point = StartPoint(data.to_working(start[0].reordered(items=columns)), start[1], "given")
@@ -210,7 +236,7 @@ def estimate_measurement(
     return exact_measurement(
         stage_one,
         data,
-        StateSpace(stage_one.best.parameters.terms.levels),
+        StateSpace(stage_one.best.parameters.terms.levels, len(nuisances)),
         columns,
         reorder=estimated,
         relevel=not chosen.effects.conjunctive and not chosen.has_hierarchy,
@@ -302,6 +328,8 @@ def _estimate_exact(
         found = estimate_under_hierarchy(obeying, found, possible)
     if settings.effects.main_only and settings.method == "em":
         found = replace(found, interacting=interacting_items(problem, found.estimate))
+    if settings.nuisances:
+        found = add_nuisances(problem, found, settings.nuisances)
     if chosen is not None:
         found = replace(found, level_tests=chosen.level_tests)
     return found, possible

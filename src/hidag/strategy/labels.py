@@ -132,6 +132,7 @@ def canonicalise_labels(
     *,
     reorder: bool,
     relevel: bool = True,
+    n_nuisances: int = 0,
 ) -> tuple[MeasurementParameters, LevelOrders, NDArray[np.intp]]:
     """Return parameters with levels and latents in canonical order, and the two orders.
 
@@ -145,6 +146,8 @@ def canonicalise_labels(
         Whether latents are sorted by falling strength.
     relevel : bool
         Whether levels are sorted.
+    n_nuisances : int
+        Number of nuisances, the last latents, which keep their places and levels.
 
     Returns
     -------
@@ -155,16 +158,21 @@ def canonicalise_labels(
     order : ndarray of int, shape (K,)
     """
     levels = tuple(np.arange(m) for m in working.terms.levels)
+    n_latents = working.n_latents - n_nuisances
     if relevel:
         rises = measure_rises(working, data, shares).sum(axis=0) >= 0
-        levels = tuple(
-            order_levels(working, k) if m > 2 else np.array([0, 1] if rises[k] else [1, 0])
-            for k, m in enumerate(working.terms.levels)
+        levels = (
+            tuple(
+                order_levels(working, k) if m > 2 else np.array([0, 1] if rises[k] else [1, 0])
+                for k, m in enumerate(working.terms.levels[:n_latents])
+            )
+            + levels[n_latents:]
         )
     turned = working.relevelled(levels)
     order = np.arange(working.n_latents)
     if reorder:
-        order = order_by_strength(turned)
+        order = order_by_strength(turned.reordered(latents=order[:n_latents]))
+        order = np.concatenate([order, np.arange(n_latents, working.n_latents)])
     return turned.reordered(latents=order), levels, order
 
 

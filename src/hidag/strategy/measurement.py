@@ -197,17 +197,20 @@ class ExactMeasurement:
         if law is self.law:
             return self.estimate.log_likelihood
         seen = self.observed
-        features = seen.parameters.terms.features(law.space.states())
-        probabilities = np.asarray(law.probabilities)
+        features = seen.parameters.terms.features(seen.wide.states())
+        probabilities = seen.wide.with_nuisances(np.asarray(law.probabilities))
         return run_law_e_step(
             seen.parameters, probabilities, seen.data, features, n_threads=seen.n_threads
         )[1]
 
     def idle(self) -> NDArray[np.intp]:
-        return np.flatnonzero(~self.observed.parameters.support.any(axis=0))
+        used = np.asarray(self.observed.parameters.support.any(axis=0))
+        return np.flatnonzero(~used[: self.law.space.n_latents])
 
     def restricted(self, latents: NDArray[np.intp]) -> ExactMeasurement:
         """Return the measurement of some of the latents, with the law's margin."""
+        nuisances = np.arange(self.law.space.n_latents, self.parameters.n_latents)
+        kept = np.concatenate([latents, nuisances]).astype(np.intp)
         space = StateSpace(tuple(self.law.space.levels[k] for k in latents))
         others = tuple(k for k in range(self.law.space.n_latents) if k not in latents)
         cube = self.shown.probabilities.reshape(self.law.space.levels).sum(axis=others)
@@ -221,12 +224,12 @@ class ExactMeasurement:
             self.stage_one,
             replace(
                 self.observed,
-                parameters=self.observed.parameters.reordered(latents=latents),
+                parameters=self.observed.parameters.reordered(latents=kept),
                 space=space,
                 law=np.asarray(left.probabilities),
                 possible=possible,
             ),
-            self.parameters.reordered(latents=latents),
+            self.parameters.reordered(latents=kept),
             left,
             left,
         )
@@ -265,11 +268,20 @@ def exact_measurement(
     if network is not None and parents is not None:
         shown = network.unconstrained.reshape(space.levels)
     working, levels, order = canonicalise_labels(
-        working, data, shares_of_law(cube), reorder=reorder, relevel=relevel
+        working,
+        data,
+        shares_of_law(cube),
+        reorder=reorder,
+        relevel=relevel,
+        n_nuisances=space.n_nuisances,
     )
     working = working.pruned()
-    cube = np.transpose(cube[np.ix_(*levels)], order)
-    shown = np.transpose(shown[np.ix_(*levels)], order)
+    # Nuisances come last, and keep their levels.
+    n_latents = space.real.n_latents
+    levels, order, places = levels[:n_latents], order[:n_latents], space.real.levels
+    cube = space.without_nuisances(cube.ravel()).reshape(places)[np.ix_(*levels)]
+    shown = space.without_nuisances(shown.ravel()).reshape(places)[np.ix_(*levels)]
+    cube, shown, space = np.transpose(cube, order), np.transpose(shown, order), space.real
     shown_law = SaturatedLaw(space, shown.ravel() / shown.sum())
     final: LatentLaw = shown_law
     if parents is not None:

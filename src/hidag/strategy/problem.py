@@ -151,6 +151,19 @@ class NetworkEstimate:
 
 
 @dataclass(frozen=True)
+class Nuisance:
+    """A person-level factor of some items, independent of all latents, with a normal-like law.
+
+    Its coefficients have fixed ratios: one for all items, in units of their scales.
+    """
+
+    name: str
+    signs: NDArray[np.int8]  # (R,): 1 or -1 for responses that have it, else 0
+    n_levels: int
+    paired: bool = False  # Whether it is of two items, whose dependence may be negative.
+
+
+@dataclass(frozen=True)
 class LevelTest:
     """The selected levels of a latent, the best others, and their difference in criterion."""
 

@@ -75,10 +75,13 @@ def parents_by_search(
     ) -> Parents:
         if space.n_latents == 1:
             return ((),)
+        wide = space.widened(parameters.terms.levels)
+        probabilities = wide.without_nuisances(probabilities)
         if max(space.levels) > 2:
             # The score depends on the order of levels, which estimation does not maintain.
-            orders = order_all_levels(parameters)
-            parameters = parameters.relevelled(orders)
+            orders = order_all_levels(parameters)[: space.n_latents]
+            nuisances = tuple(np.arange(m) for m in wide.levels[space.n_latents :])
+            parameters = parameters.relevelled((*orders, *nuisances))
             probabilities = probabilities.reshape(space.levels)[np.ix_(*orders)].ravel()
         law = SaturatedLaw(space, probabilities / probabilities.sum())
         ratio = information_ratio(parameters, law, data)
@@ -111,10 +114,10 @@ def law_complexity(
     may occur, all by default.
     """
     return network_complexity(
-        estimate.probabilities * n_samples,
+        space.without_nuisances(estimate.probabilities) * n_samples,
         parents,
-        space,
-        order_all_levels(estimate.parameters),
+        space.real,
+        order_all_levels(estimate.parameters)[: space.real.n_latents],
         float(0.5 * np.log(n_samples)),
         possible,
     )
@@ -146,7 +149,7 @@ def without_needless_edges(problem: SearchProblem, estimate: Estimate, parents: 
     data's likelihood while they are learned; with more levels this is where it is done.
     """
     space, data = problem.space, problem.data
-    if max(space.levels) == 2:
+    if max(space.real.levels) == 2:
         return parents
     e_step = LawEStep(
         estimate.parameters, data, np.ascontiguousarray(problem.basis.features), problem.n_threads
@@ -235,7 +238,8 @@ def structural_em(
             estimate = append_run(estimate, refitted)
         # Counts expected under a network law confirm its graph: unconstrained updates let other
         # dependence appear.
-        so_far = SaturatedLaw(space, estimate.probabilities / estimate.probabilities.sum())
+        now = space.without_nuisances(estimate.probabilities)
+        so_far = SaturatedLaw(space.real, now / now.sum())
         law = update_law_unconstrained(
             LawEStep(estimate.parameters, data, features, problem.n_threads),
             estimate.probabilities,

@@ -59,6 +59,13 @@ def fit(
         "interactions that the data support), all or gdina (all interactions), 2, 3, ... "
         "(interactions up to this order), dina (all latents are required), dino (one suffices).",
     ),
+    nuisance: str | None = item_option(
+        None,
+        "Person-level factor that is summed out: style (all items), or items separated by commas.",
+    ),
+    doublets: str | None = item_option(
+        None, "Pairs of items that depend on each other beyond the latents: a+b,c+d."
+    ),
     id_column: opt.IdColumn = None,
     weights: opt.WeightsColumn = None,
     missing: opt.MissingCodes = None,
@@ -195,6 +202,8 @@ def fit(
         n_latents,
         levels=level_numbers,
         effects=opt.parse_effects(effects),
+        nuisance=opt.parse_nuisance(nuisance),
+        doublets=opt.parse_doublets(doublets),
         family=source.family,
         q_matrix=source.q,
         penalty=None if penalty.lower() == "none" else penalty,

@@ -74,14 +74,18 @@ class GraphLikelihoods:
         # No state that is possible has probability zero.
         center = law + config.smallest_probability * observed.law
         center /= center.sum()
-        features = np.ascontiguousarray(items.terms.features(space.states()))
-        counts, _ = run_law_e_step(items, center, data, features, n_threads=observed.n_threads)
+        wide = observed.wide
+        features = np.ascontiguousarray(items.terms.features(wide.states()))
+        law = wide.with_nuisances(center)
+        counts, _ = run_law_e_step(items, law, data, features, n_threads=observed.n_threads)
+        counts = wide.without_nuisances(counts)
         basis = _functions(space, center).astype(np.float32)
-        some = data.first_rows(max(config.density_cells // len(center), 1))
-        scores = StateScores.of(items.tables(features), center, some.incomplete).weights
+        some = data.first_rows(max(config.density_cells // len(law), 1))
+        scores = StateScores.of(items.tables(features), law, some.incomplete).weights
         joint = some.extended.astype(np.float32) @ scores.astype(np.float32)
         joint -= joint.max(axis=1, keepdims=True)
         np.exp(joint, out=joint)
+        joint = wide.without_nuisances(joint)
         means = joint @ basis
         means /= joint.sum(axis=1)[:, None]
         weighted = basis * center[:, None].astype(np.float32)

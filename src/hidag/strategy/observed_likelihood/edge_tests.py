@@ -219,7 +219,7 @@ def confirm_edges(
     """
     half_log = 0.5 * float(np.log(max(n_rows, 2.0)))
     certain_loss = CONFIG.edge_tests.certain_loss * max(1.0, n_scored / max(n_rows, 1.0))
-    orders = order_all_levels(observed.parameters)
+    orders = order_all_levels(observed.parameters)[: observed.space.n_latents]
 
     def evaluate(result: SearchResult) -> _Evaluated:
         law, value = observed.law_under(result.graph)

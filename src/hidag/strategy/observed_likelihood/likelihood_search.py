@@ -61,21 +61,31 @@ class ObservedFit:
         """Return the best law over a graph by EM from another law, and its log-likelihood."""
         law_step = partial(factorise_counts, parents=parents, space=self.space)
         return fit_law(
-            self._items.run,
+            self._run,
             law_step(begin),
             law_step,
             tolerance=CONFIG.likelihood_search.law_tolerance,
             max_steps=CONFIG.likelihood_search.max_law_steps,
         )
 
+    @property
+    def wide(self) -> StateSpace:
+        """The state space with nuisances, over which the items are defined."""
+        return self.space.widened(self.parameters.terms.levels)
+
+    def _run(self, law: Array) -> tuple[Array, float]:
+        """Return expected counts and log-likelihood, nuisances summed out."""
+        counts, value = self._items.run(self.wide.with_nuisances(law))
+        return self.wide.without_nuisances(counts), value
+
     @cached_property
     def _items(self) -> LawEStep:
-        features = self.parameters.terms.features(self.space.states())
+        features = self.parameters.terms.features(self.wide.states())
         return LawEStep(self.parameters, self.data, features, self.n_threads)
 
     def work(self) -> float:
         """Return the approximate number of multiplications of an E-step."""
-        return float(self.data.n_samples) * self.data.n_items * self.space.n_states
+        return float(self.data.n_samples) * self.data.n_items * self.wide.n_states
 
 
 Pair = tuple[int, int]
@@ -316,7 +326,9 @@ def _observed(observed: ObservedFit, law: Array, columns: Array) -> tuple[Array,
     functions' values, shape (S, q); their mean under the law is zero.
     """
     data, items = observed.data, observed.parameters
-    features = np.ascontiguousarray(items.terms.features(observed.space.states()))
+    features = np.ascontiguousarray(items.terms.features(observed.wide.states()))
+    law, n_copies = observed.wide.with_nuisances(law), observed.wide.n_states // len(columns)
+    columns = np.repeat(columns, n_copies, axis=0)
     counts, _ = run_law_e_step(items, law, data, features, n_threads=observed.n_threads)
     some = data.first_rows(CONFIG.information.n_rows)
     products = np.zeros((columns.shape[1],) * 2)
