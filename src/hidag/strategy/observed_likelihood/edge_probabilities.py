@@ -88,7 +88,9 @@ class GraphLikelihoods:
         joint = wide.without_nuisances(joint)
         means = joint @ basis
         means /= joint.sum(axis=1)[:, None]
-        weighted = basis * center[:, None].astype(np.float32)
+        # Derivatives about the items are averaged over the law of nuisances, part of ``law``.
+        weighted = np.repeat(basis, len(law) // len(center), axis=0)
+        weighted *= law[:, None].astype(np.float32)
         of_items = _item_scores(items, features, some, means, weighted)
         both = np.hstack([means, of_items])
         both *= np.sqrt(some.row_weights, dtype=np.float32)[:, None]
