@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +86,8 @@ class ObservedFit:
 
     def work(self) -> float:
         """Return the approximate number of multiplications of an E-step."""
-        return float(self.data.n_samples) * self.data.n_items * self.wide.n_states
+        copies = prod(self.parameters.terms.levels[self.space.n_latents :])
+        return float(self.data.n_samples) * self.data.n_items * self.space.n_states * copies
 
 
 Pair = tuple[int, int]
