@@ -837,6 +837,28 @@ class DerivativesConfig:
     boundary_share: float = 1e-6
 
 
+@dataclass(frozen=True)
+class LimitsConfig:
+    """Largest settings that are accepted, beyond them are typos (benchmarks/bad_inputs.py)."""
+
+    #: Latents: each needs items of its own, and no benchmark has more than 100.
+    n_latents: int = 10_000
+    #: Starts, of which 100 are enough for any likelihood that was measured.
+    n_starts: int = 100_000
+    #: Processes or threads; more than any machine has, so that -1 is never refused.
+    n_jobs: int = 4096
+    #: Other counts: iterations, sweeps, resamples, simulated tables.
+    count: int = 10_000_000
+    #: Gain per row at which EM stops: beyond some units it stops at once.
+    tol: float = 100.0
+    #: Binary digits of a seed: those of NumPy's entropy, and as many again.
+    seed_bits: int = 256
+    #: Weight of a row in numbers of rows: sums of squares of more would not be exact.
+    largest_weight: float = 1e12
+    #: Share of the machine's memory that a fit may need by its estimate, which is a lower bound.
+    memory_share: float = 0.9
+
+
 @dataclass
 class Config:
     """All stages."""
@@ -873,6 +895,7 @@ class Config:
     edge_tests: EdgeTestsConfig = EdgeTestsConfig()
     edge_probabilities: EdgeProbabilitiesConfig = EdgeProbabilitiesConfig()
     derivatives: DerivativesConfig = DerivativesConfig()
+    limits: LimitsConfig = LimitsConfig()
 
 
 CONFIG = Config()

@@ -15,7 +15,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hidag.data.rows import nonempty_rows
 from hidag.data.table import Observations, declared_labels, read_table
 from hidag.exceptions import DataError, Setting, SettingError
-from hidag.fitting.settings import checked_count, plain_settings, read_task, root_seed
+from hidag.fitting.settings import (
+    checked_count,
+    plain_settings,
+    read_task,
+    refuse_arrays,
+    root_seed,
+)
 from hidag.fitting.stages import InitialValues, run_stages
 from hidag.formatting import plural
 from hidag.model_selection.automatic_number import fit_selected_number
@@ -423,6 +429,7 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         -------
         DCRL
         """
+        refuse_arrays(self.get_params())
         table = read_table(X, min_rows=2, labels=declared_labels(X, self.words))
         if isinstance(self.n_latents, str) and self.n_latents == "auto":
             seed = root_seed(self.random_state)

@@ -217,3 +217,24 @@ def _end_of_number(name: str, cut: int) -> int:
         while cut < len(name) and name[cut].isdigit():
             cut += 1
     return cut
+
+
+#: First characters with which a spreadsheet begins a formula, or skips them before one.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def protect_cell(text: str) -> str:
+    """Return a text for a CSV file so that no spreadsheet evaluates it: after an apostrophe."""
+    if not text.lstrip("'").startswith(_FORMULA):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
+
+
+def unprotect_cell(text: str) -> str:
+    """Return the text that `protect_cell` was given."""
+    protected = text.startswith("'") and text.lstrip("'").startswith(_FORMULA)
+    return text[1:] if protected else text

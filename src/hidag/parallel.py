@@ -10,13 +10,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from math import isnan
+from math import inf, isnan
 from typing import Any
 
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 _PARENT_CHECK_SECONDS = 1.0  # Seconds between a worker's checks that its parent process is alive.
 _SECONDS_BETWEEN_LINES = 1.0  # Of the progress on standard error.
+
+
+def total_memory() -> float:
+    """Return the bytes of memory of this machine; infinity where they are unknown."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):
+        return inf
 
 
 @cache

@@ -11,7 +11,7 @@ import pytest
 from hidag.data import check_values, read_file, read_table, resolve_families
 from hidag.data.cells import remove_missing_codes
 from hidag.data.type_inference import infer_family
-from hidag.data.value_checks import find_code, warn_of_codes
+from hidag.data.value_checks import find_code, find_far_code, warn_of_codes
 from hidag.exceptions import DataError, HidagWarning
 
 RNG = np.random.default_rng(5)
@@ -96,3 +96,31 @@ def test_codes_are_removed_from_text_and_numbers(tmp_path: Path):
     parquet.write_table(words, tmp_path / "t.parquet")
     found = read_file(tmp_path / "t.parquet", missing={"a": ["refused"]})
     np.testing.assert_array_equal(read_table(found).values, [[1.0], [np.nan], [0.0]])
+
+
+@pytest.mark.parametrize(
+    ("code", "n", "log"),
+    [(999.0, 2, False), (-9.0, 2, False), (10000.0, 30, True), (1e6, 1, False)],
+)
+def test_far_values_among_measurements_are_asked_about(code, n, log):
+    values = np.random.default_rng(3).normal(size=(120, 7)) * 1.5 + 1
+    values = np.exp(values / 2) if log else values
+    values[:n, 2] = code
+    with pytest.warns(HidagWarning, match=rf"'item_2' holds .* in {n} of 120 cells"):
+        warn_of_codes(read_table(values), ("gaussian",) * 7)
+
+
+def test_long_tails_are_not_codes():
+    rng = np.random.default_rng(4)
+    for draw in (rng.standard_normal, lambda s: rng.lognormal(0, 2, s), rng.standard_exponential):
+        for n_rows in (30, 300, 3000):
+            columns = draw((n_rows, 40)).T
+            assert sum(find_far_code(column) is not None for column in columns) == 0
+
+
+def test_a_fraction_among_answers_is_asked_about():
+    answers = np.repeat([0.0, 1.0, 0.5], [60, 59, 1])
+    guess = infer_family(answers)
+    assert guess.family is None
+    assert "1 of 120 cells with fractions such as 0.5" in guess.reason
+    assert infer_family(np.random.default_rng(0).normal(size=60)).family

@@ -41,6 +41,9 @@ class _Commands(TyperGroup):
                 show_error(error)
             except MemoryError:
                 show_error("not enough memory; use fewer latents or rows, or --method saem")
+            except OSError as error:
+                place = "" if error.filename is None else f"{str(error.filename)[:80]}: "
+                show_error(f"{place}{error.strerror or error}")
             except KeyboardInterrupt:
                 show_error("interrupted")
                 raise typer.Exit(INTERRUPTED) from None

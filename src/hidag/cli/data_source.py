@@ -117,6 +117,8 @@ def parse_labels(words: Sequence[str], items: Sequence[str]) -> dict[str, Catego
 
 def parse_drop(drop: Sequence[str], columns: Sequence[str], *, required: bool = True) -> list[str]:
     """Return the columns to leave out; each pattern must match one if ``required``."""
+    if not all(text.strip() for text in drop):
+        raise SettingError("invalid-option", "--drop takes names of columns, got nothing")
     parts = (part for text in drop for part in split_known(text, lambda name: name in columns))
     patterns = [part for part in parts if part]
     if required:

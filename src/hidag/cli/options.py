@@ -103,7 +103,7 @@ def parse_levels(text: str) -> int | list[int]:
     if not all(word.isdecimal() for word in words):
         expected = "a whole number from 2 up, or one per latent separated by commas (2,3,2)"
         raise invalid_setting("levels", expected, text)
-    numbers = [int(word) for word in words]
+    numbers = [parse_whole(word, "levels") for word in words]
     return numbers[0] if len(numbers) == 1 else numbers
 
 
@@ -133,7 +133,10 @@ def parse_doublets(text: str | None) -> list[tuple[str, ...]] | None:
 def parse_effects(text: str) -> str | int:
     """Return the effects: a name in lower case, or the highest order of interactions."""
     word = text.strip().lower()
-    return int(word) if word.isdecimal() else word
+    return parse_whole(word, "effects") if word.isdecimal() else word
+
+
+_MAX_DIGITS = 20
 
 
 def parse_latents(text: str | None) -> int | str | None:
@@ -144,7 +147,14 @@ def parse_latents(text: str | None) -> int | str | None:
     if not word.removeprefix("-").isdecimal():
         problem = f"it must be a whole number or auto, got {text!r}"
         raise typer.BadParameter(problem, param_hint="--latents")
-    return int(word)
+    return parse_whole(word, "n_latents")
+
+
+def parse_whole(text: str, name: str) -> int:
+    """Return a whole number of a setting unless it has more digits than any of them."""
+    if len(text) > _MAX_DIGITS:
+        raise invalid_setting(name, f"a whole number of at most {_MAX_DIGITS} digits", text[:40])
+    return int(text)
 
 
 def parse_range(text: str | None) -> tuple[int, ...] | None:
@@ -155,10 +165,18 @@ def parse_range(text: str | None) -> tuple[int, ...] | None:
     for part in text.split(","):
         low, dots, high = part.strip().partition("..")
         ends = (low, high) if dots else (low, low)
-        if not all(end.strip().isdecimal() for end in ends) or int(ends[0]) > int(ends[1]):
+        if (
+            not all(end.strip().isdecimal() for end in ends)
+            or len(max(ends, key=len)) > 99
+            or int(ends[0]) > int(ends[1])
+        ):
             expected = "a range such as 2..8 or numbers separated by commas"
             raise invalid_setting("n_latents", expected, text)
-        numbers += range(int(ends[0]), int(ends[1]) + 1)
+        from hidag.fitting.settings import checked_count
+
+        first, last = (parse_whole(end, "n_latents") for end in ends)
+        checked_count("n_latents", max(last, 1))
+        numbers += range(first, last + 1)
     return tuple(numbers)
 
 

@@ -22,7 +22,7 @@ from hidag.diagnostics.pair_residuals import COLUMNS as PAIR_COLUMNS
 from hidag.diagnostics.person_fit_statistics import COLUMNS as PERSON_COLUMNS
 from hidag.exceptions import FileError, HidagError
 from hidag.files import Content, complete_folder, write_file
-from hidag.formatting import plural
+from hidag.formatting import plural, protect_cell
 from hidag.inference.result_tables import Table
 from hidag.latent.laws import NetworkLaw
 from hidag.plotting.figure import Size, render_png, size_of_graph, size_of_q
@@ -63,7 +63,9 @@ def write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]
 
 
 def format_cell(cell: Any) -> Any:
-    """Return a float with ten digits, empty for NaN; other cells as they are."""
+    """Return a float with ten digits, empty for NaN; text so that spreadsheets show it as it is."""
+    if isinstance(cell, str):
+        return protect_cell(cell)
     if not isinstance(cell, float):
         return cell
     return "" if np.isnan(cell) else f"{float(cell):.10g}"
@@ -73,10 +75,14 @@ def csv_content(header: Iterable[str], rows: Iterable[Iterable[object]]) -> Cont
     """Return the content of a CSV file, as of `write_csv`."""
 
     def write(path: Path) -> None:
+        names = list(header)
         with path.open("w", encoding="utf-8", newline="") as stream:
             writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow(header)
-            writer.writerows([format_cell(cell) for cell in row] for row in rows)
+            writer.writerow(map(protect_cell, names))
+            for row in rows:
+                pairs = zip(names, row, strict=True)
+                # A spreadsheet would read the digits of a profile as a number.
+                writer.writerow([f"'{c}" if n == "profile" else format_cell(c) for n, c in pairs])
 
     return write
 

@@ -14,6 +14,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
@@ -30,7 +31,7 @@ from hidag.data.cells import (
 )
 from hidag.data.other_formats import ROW_NAMES
 from hidag.exceptions import Advice, DataError, FileError, Setting
-from hidag.formatting import first_names
+from hidag.formatting import first_names, unprotect_cell
 
 UTF_8 = "utf-8-sig"
 """Spreadsheets begin a file with a byte order mark, which is not part of the first name."""
@@ -39,6 +40,7 @@ _UTF_16 = "utf-16"
 _CHUNK = 1 << 20  # Characters read at once.
 _DELIMITERS = (",", ";", "\t")
 _MAX_TEXTS, _MAX_COLUMNS = 4, 10  # Texts, and columns beside the first, that an error lists.
+_MAX_HEADER = 10_000_000  # Characters of the line of names.
 _FEW_CELLS = 10  # A column of fewer cells may hold only text by chance.
 
 
@@ -160,7 +162,7 @@ def read_header(path: Path) -> tuple[list[str], str]:
     """Return the column names and the delimiter in the first line of the file."""
     try:
         with _open_text(path) as file:
-            first = file.readline()
+            first = file.readline(_MAX_HEADER + 1)
     except FileError:
         raise
     except (OSError, EOFError, zlib.error) as error:
@@ -169,13 +171,25 @@ def read_header(path: Path) -> tuple[list[str], str]:
         raise FileError("unreadable-file", text, {"file": path, "reason": error}) from error
     if not first.strip():
         raise empty_file_error(path)
+    for marks, name in (("<", "HTML or XML"), ("{[", "JSON")):
+        if first.lstrip()[0] in marks:
+            text = "{file} holds {format}, not a table of text: its first line begins {begin!r}"
+            params = {"file": path, "format": name, "begin": first.strip()[:20]}
+            raise FileError("not-a-table", text, params, advice="export the table as CSV")
+    if len(first) > _MAX_HEADER:
+        text = "the first line of {file} must hold the names of the items, but has {n:,} characters"
+        raise FileError("no-header", text, file=path, n=len(first))
     delimiter = max(_DELIMITERS, key=first.count)
-    cells = next(csv.reader([first], delimiter=delimiter))
+    try:
+        cells = next(csv.reader([first], delimiter=delimiter))
+    except csv.Error as error:
+        text = "the names in the first line of {file} cannot be read ({reason})"
+        raise FileError("no-header", text, file=path, reason=error) from error
     if cells[-1].endswith(("\n", "\r")):
         text = "the first line of {file} ends inside quotes: the name of an item must not contain "
         text += "a line break, and its quotes must be closed"
         raise FileError("open-quotes", text, file=path)
-    header = [name.strip() for name in cells]
+    header = [unprotect_cell(name.strip()) for name in cells]
     if all(read_number(name) is not None for name in header):
         text = "the first line of {file} must hold the names of the items, but it holds numbers "
         text += "({numbers})"
@@ -203,9 +217,10 @@ def empty_file_error(path: Path) -> FileError:
 
 def find_line(path: Path, row: int, n_columns: int, delimiter: str) -> int:
     """Return the line, counting from 1, at which a row, counting from 0, ends."""
-    for seen, (line, _) in enumerate(_rows(path, n_columns, delimiter)):
-        if seen == row + 1:
-            return line
+    with suppress(csv.Error):  # A cell is too long.
+        for seen, (line, _) in enumerate(_rows(path, n_columns, delimiter)):
+            if seen == row + 1:
+                return line
     return row + 2
 
 

@@ -23,7 +23,7 @@ from hidag.data.cells import (
     remove_missing_codes,
 )
 from hidag.exceptions import Advice, DataError, FileError, suggest_name
-from hidag.formatting import first_names
+from hidag.formatting import first_names, unprotect_cell
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".csv.zip", ".tsv.zip")
 BINARY_SUFFIXES = (".parquet", *other_formats.READERS)
@@ -299,7 +299,7 @@ def _check_finite(columns: Sequence[Any], table: Any, file: Path, n_columns: int
                 "({n} of {n_rows} cells of this column)",
                 {"file": file, "item": name, "n": len(rows), "n_rows": table.num_rows},
                 advice="leave the cell empty if the answer is missing",
-                content=str(table.column(name)[int(rows[0])]),
+                content=str(table.column(name)[int(rows[0])])[:40],
                 line=csv_text.find_line(
                     file, int(rows[0]), n_columns, csv_text.read_header(file)[1]
                 ),
@@ -401,6 +401,9 @@ def read_q(file: Path, leave_out: Sequence[str] = ()) -> Any:
     if not latents:
         problem = "{file} must have a column per latent beside the column {name}, but it has none"
         raise FileError("no-latents-in-q", problem, {"file": file, "name": first})
+    if not table.num_rows:
+        problem = "{file} must have a line for each item, but it has only the names of its columns"
+        raise FileError("no-items-in-q", problem, file=file)
     names = _item_names(table.column(0))
     if not _is_binary(file):
         try:
@@ -423,4 +426,5 @@ def _all_numbers(column: Any) -> bool:
 
 def _item_names(column: Any) -> list[Any]:
     """Return the names in a column as text without blanks at their ends, None for empty cells."""
-    return [None if cell is None else str(cell).strip() for cell in column.to_pylist()]
+    cells = column.to_pylist()
+    return [None if cell is None else unprotect_cell(str(cell).strip()) for cell in cells]

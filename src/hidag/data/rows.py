@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hidag.config import CONFIG
 from hidag.data.table import Observations, read_table
 from hidag.exceptions import DataError, HidagWarning, Setting
 from hidag.formatting import plural
@@ -63,6 +64,13 @@ def check_weights(given: Any, n_samples: int, nonempty: NDArray[np.bool_] | None
     if nonempty is not None:
         weights[~nonempty] = 0.0
     _check_two_positive(weights, name, " that have a response" if restricted else "")
+    most = CONFIG.limits.largest_weight
+    if weights.max() > most:
+        text = "{name} are numbers of rows, and must be at most {most:g}, but row {row} (counting "
+        text += "from 0) has {weight:g}"
+        details = {"name": name, "most": most, "row": int(weights.argmax())}
+        advice = "scale weights of another unit with hidag.survey_weights"
+        raise DataError("weight-too-large", text, details, advice=advice, weight=weights.max())
     if weights.sum() < 2 and effective_sample_size(weights) >= 2:
         text = "{name} must add up to the number of rows that the table stands for, at least 2, "
         text += "but adds up to {total:g}"
@@ -167,13 +175,22 @@ def select_weighted_rows(table: Observations, given: Any) -> tuple[Observations,
 
 def effective_sample_size(weights: Floats) -> float:
     """Return the number of equally weighted rows with the same variance of a mean (Kish 1965)."""
-    return float(weights.sum() ** 2 / (weights**2).sum()) if len(weights) else 0.0
+    if not len(weights):
+        return 0.0
+    scaled = _near_one(weights)
+    return float(scaled.sum() ** 2 / (scaled**2).sum())
+
+
+def _near_one(weights: Floats) -> Floats:
+    """Return weights times a power of two, which is exact: squares of 1e-300 would be zero."""
+    return np.ldexp(weights, -int(np.frexp(weights.max())[1]))
 
 
 def scale_to_effective_size(weights: Floats) -> Floats:
     """Return weights whose sum and sum of squares are both the effective sample size."""
     # fsum makes the scale independent of the order of rows.
-    return np.asarray(weights * (fsum(weights) / fsum(weights**2)))
+    scaled = _near_one(weights)
+    return np.asarray(scaled * (fsum(scaled) / fsum(scaled**2)))
 
 
 def describe_rows(n_rows: int, n_effective: float) -> str:

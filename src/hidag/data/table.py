@@ -150,6 +150,23 @@ def open_frame(X: Any) -> Any:
     return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
 
 
+def check_names(labels: Sequence[Any], what: str = "a column name") -> None:
+    """Raise unless labels are texts that can be printed, or numbers throughout."""
+    for label in labels:
+        text = isinstance(label, str) and label.strip() and label == replace_surrogates(label)
+        number = isinstance(label, int | float | np.number) and label == label
+        if not (text or number) or isinstance(label, str) != isinstance(labels[0], str):
+            problem = "{what} must be text that is not empty, or all must be numbers, got {label}"
+            advice = "rename it, for instance with X.columns = [...] for a data frame"
+            params = {"what": what, "label": repr(label)[:60]}
+            raise DataError("invalid-name", problem, params, advice=advice)
+
+
+def replace_surrogates(text: str) -> str:
+    """Return a text with question marks for halves of characters, which no output can show."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def check_unique_names(names: tuple[str, ...]) -> None:
     """Raise an error about column names that occur more than once."""
     if len(set(names)) == len(names):
@@ -174,6 +191,7 @@ def _read_values(
         advice = "use X.toarray() if it fits into memory"
         raise DataError("sparse-table", text, params, advice=advice)
     column_labels = frame_labels(X)
+    check_names(column_labels or ())
     own_names = tuple(str(label) for label in column_labels or ())
     check_unique_names(own_names)
     table: Any = _as_array(X) if column_labels is None else open_frame(X)
@@ -313,6 +331,8 @@ def _values_of_series(
         row = int(rows[0]) if len(rows) else 0
         content = str(series.to_list()[row])
         return np.empty(0), BadCells("date", row, content, str(dtype), max(1, len(rows))), False
+    if dtype in (nw.Int128, nw.UInt128):  # NumPy has no such numbers.
+        series = series.cast(nw.Float64)
     if dtype.is_numeric() and not dtype.is_decimal():
         return series.to_numpy(), None, False
     if dtype == nw.Boolean or dtype.is_decimal():
@@ -408,6 +428,7 @@ def _shares(n_cells: int, n_items: int, shape: Shape) -> str:
 
 def _check_names(names: Sequence[str], n_items: int) -> tuple[str, ...]:
     """Return the names that the caller gave, one per column."""
+    check_names(names)
     given = tuple(str(name) for name in names)
     if len(given) != n_items:
         text = "names must have one name per column, but got {names} for {columns}"

@@ -46,6 +46,7 @@ POISSON_ROWS = 200
 """Rows below which the test of a single Poisson distribution has no power against grades."""
 MAX_ZEROS = 0.05
 """Share of zeros above which values are counts; scores on a scale of 20 steps have fewer."""
+FRACTIONS = 0.05  # Up to this share of fractions, a column of few whole numbers has errors.
 _GRID_SIZE = 60
 #: EM iterations between two bounds on the final statistic, and at most.
 _CHECK_EVERY, _MAX_ITER = 100, 30_000
@@ -83,7 +84,16 @@ def infer_family(values: Array, *, padded: bool = False) -> Guess:
     if len(distinct) <= 1:  # `check_values` raises an error about it.
         family = BINARY if np.isin(distinct, (0, 1)).all() else REAL
         return Guess(family, "holds only one value", family)
-    if not np.all(distinct == np.floor(distinct)):
+    whole = values == np.floor(values)
+    if not whole.all():
+        grades = np.unique(values[whole])
+        few = np.count_nonzero(~whole) <= FRACTIONS * len(values)
+        if few and 2 <= len(grades) < value_checks.RATING_DISTINCT <= len(values):
+            n_odd, odd = np.count_nonzero(~whole), format_value(values[~whole][0])
+            span = ", ".join(map(format_value, grades[:3])) + (", ..." if len(grades) > 3 else "")
+            found = f"{n_odd} of {len(values)} cells with fractions such as {odd}"
+            reason = f"holds {span}, and {found}: correct these, or is it {REAL}?"
+            return Guess(None, reason, REAL)
         return _infer_real(values)
     if np.array_equal(distinct, (0, 1)):
         return Guess(BINARY, "holds only 0 and 1", BINARY)

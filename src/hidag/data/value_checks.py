@@ -31,6 +31,9 @@ RATING_DISTINCT = 11
 """More than a rating from 1 to 10 has; from here on, counts need not start at 0."""
 RARE_CODE = 0.005
 """Codes in a smaller share of the cells have little influence, and tails of counts are as rare."""
+USUAL_FAR, REPEATED_FAR, SINGLE_FAR = 1.0, 3.0, 10.0
+"""Interquartile ranges from the other values beyond which a usual code, another repeated whole
+number, and a single value are asked about; of normal values fewer than 1 in 10,000 are so far."""
 EARLIEST_YEAR, LATEST_YEAR = 1800, 2100
 REPEATS_LEVEL = 1e-6
 """Level of the test for row identifiers; low, because a table may have thousands of items. Integers
@@ -119,7 +122,10 @@ def warn_of_codes(observations: Observations, families: Sequence[str]) -> None:
     for item, family in enumerate(families):
         # Categories were named one by one, and other families do not admit a code.
         if not item_type(family).is_nominal:
-            code = _find_frequent_code(observations.column(item))
+            values = observations.column(item)
+            code = _find_frequent_code(values)
+            if code is None and (values != np.floor(values)).any():
+                code = find_far_code(values)
             if code is not None:
                 found.setdefault(code, []).append(item)
     for code, items in found.items():
@@ -148,6 +154,32 @@ def _find_frequent_code(values: Array) -> float | None:
     code = find_code_beside_scale(values)
     n_code = np.count_nonzero(values == code)
     return code if code is not None and n_code > 1 and n_code >= RARE_CODE * len(values) else None
+
+
+def find_far_code(values: Array) -> float | None:
+    """Return the extreme one of measurements (n,) if it is far from all others, or None.
+
+    A usual code may be nearer than another repeated whole number, and that than a single value.
+    The distance is in interquartile ranges, of positive numbers also in those of their logarithms.
+    """
+    distinct, counts = np.unique(values, return_counts=True)
+    if len(distinct) < RATING_DISTINCT or len(values) < MIN_ROWS:
+        return None
+    for at, beside in ((-1, -2), (0, 1)):
+        extreme, rest = float(distinct[at]), values[values != distinct[at]]
+        scales: list[Callable[[Any], Any]] = [np.asarray]
+        if distinct[0] > 0:
+            scales.append(np.log)
+        distances = []
+        for scale in scales:
+            low, high = np.quantile(scale(rest), (0.25, 0.75))
+            gap = abs(scale(extreme) - scale(distinct[beside]))
+            distances.append(gap / max(high - low, _MIN_RANGE))
+        repeated = counts[at] > 1 and extreme == np.floor(extreme)
+        usual = repeated and abs(extreme) in CODE_SIZES
+        if min(distances) > (USUAL_FAR if usual else REPEATED_FAR if repeated else SINGLE_FAR):
+            return extreme
+    return None
 
 
 def check_values(

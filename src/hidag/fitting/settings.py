@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from joblib import cpu_count
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
@@ -17,7 +17,7 @@ from hidag.config import CONFIG
 from hidag.data.item_types import FamilyChoice, resolve_families
 from hidag.data.q_matrix import QSpec, read_q_matrix
 from hidag.data.rows import select_weighted_rows, warn_of_empty_rows
-from hidag.data.table import Observations
+from hidag.data.table import Observations, check_names
 from hidag.data.value_checks import (
     check_values,
     warn_of_codes,
@@ -38,10 +38,11 @@ from hidag.exceptions import (
 )
 from hidag.formatting import plural
 from hidag.latent.counts import ResampleRule, resample_size
-from hidag.latent.state_space import MAX_LEVELS
+from hidag.latent.state_space import MAX_LEVELS, StateSpace
 from hidag.measurement.parameters import Responses
 from hidag.measurement.penalties import Penalty, default_penalty
 from hidag.measurement.terms import Effects, Terms
+from hidag.parallel import total_memory
 from hidag.strategy.estimation import LAWS, StageOneSettings
 from hidag.strategy.problem import Nuisance
 from hidag.structure.graph_search import SEARCHES, check_exact_size
@@ -53,12 +54,24 @@ UNCERTAINTY = ("none", "quick", "full")
 _STACK = 4
 #: Key of the text of a setting that is a function or an object.
 NOT_STORED = "not stored"
+#: Settings that may be arrays.
+_ARRAYS = ("q_matrix", "levels", "family", "latent_names")
+
+
+def refuse_arrays(settings: Mapping[str, Any]) -> None:
+    """Raise if a setting that has one value is an array."""
+    for name, value in settings.items():
+        if isinstance(value, np.ndarray) and name not in _ARRAYS:
+            raise invalid_setting(name, "one value, not an array", f"shape {value.shape}")
 
 
 def checked_count(name: str, value: Any) -> int:
-    """Return an integer of at least 1, or raise a `SettingError`."""
+    """Return an integer from 1 to its limit, or raise a `SettingError`."""
     if not _is_whole(value) or value < 1:
         raise invalid_setting(name, "a whole number of at least 1", value)
+    most = getattr(CONFIG.limits, name, CONFIG.limits.count)
+    if value > most:
+        raise invalid_setting(name, f"at most {most:,}", value)
     return int(value)
 
 
@@ -138,8 +151,9 @@ def root_seed(random_state: Any) -> int:
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(2))
     if _is_whole(random_state):
-        if random_state < 0:
-            raise invalid_setting("random_state", "at least 0", random_state)
+        if random_state < 0 or int(random_state).bit_length() > CONFIG.limits.seed_bits:
+            expected = f"at least 0 and below 2^{CONFIG.limits.seed_bits}"
+            raise invalid_setting("random_state", expected, random_state)
         return int(random_state)
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(1 << 62))
@@ -155,9 +169,10 @@ def thread_count(n_jobs: int | None) -> int:
     if n_jobs is None:
         return 1
     if n_jobs == -1:
-        return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
-    if not _is_whole(n_jobs) or n_jobs < 1:
-        raise invalid_setting("n_jobs", "-1 or at least 1", n_jobs)
+        return max(1, int(cpu_count(only_physical_cores=False)))
+    most = CONFIG.limits.n_jobs
+    if not _is_whole(n_jobs) or not 1 <= n_jobs <= most:
+        raise invalid_setting("n_jobs", f"-1 or from 1 to {most:,}", n_jobs)
     return int(n_jobs)
 
 
@@ -222,11 +237,13 @@ def latent_names_of(
             letters += "Z"
         return tuple(f"{letters}{k + 1}" for k in range(n_latents))
     if given is None:
+        check_names(from_q or (), "the name of a latent")
         _refuse_names_of_items(from_q or (), items, "its column of the Q-matrix")
         return from_q or ()
     if isinstance(given, str) or not hasattr(given, "__iter__"):
         raise invalid_setting("latent_names", f"{n_latents} different names", given)
     names = tuple(str(name) for name in given)
+    check_names(names, "the name of a latent")
     if len(names) != n_latents or len(set(names)) != n_latents:
         raise invalid_setting("latent_names", f"{n_latents} different names", list(names))
     _refuse_names_of_items(names, items, "the latent")
@@ -337,10 +354,10 @@ def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, An
     counted, weights = select_weighted_rows(table, sample_weight)
     n_rows = counted.n_samples if weights is None else float(weights.sum())
     n_latents = checked_count("n_latents", settings["n_latents"])
+    _check_number(n_latents, table.n_items)
     select_levels = isinstance(settings["levels"], str) and settings["levels"] == "auto"
     levels, linear = checked_levels(2 if select_levels else settings["levels"], n_latents)
     effects = Effects.of(settings["effects"])
-    _check_number(n_latents, table.n_items)
     _check_stages(settings, counted.n_samples)
     warn_of_empty_rows(table, stacklevel=_STACK)
     families = resolve_families(counted, settings["family"], weights)
@@ -392,7 +409,31 @@ def read_task(table: Observations, sample_weight: Any, settings: Mapping[str, An
         seed=graph.seed,
         n_threads=thread_count(settings["n_jobs"]),
     )
+    n_responses = len(Responses.of(families.families).item)
+    _check_memory(len(counted.values), n_responses, measurement)
     return FitTask(table, counted, weights, n_rows, families, q_spec, names, measurement, graph)
+
+
+def _check_memory(n_rows: int, n_responses: int, model: StageOneSettings) -> None:
+    """Refuse a fit whose largest arrays cannot fit into the memory of this machine."""
+    space = StateSpace(model.levels)
+    # The responses, their working copy and that of the distinct rows; the responses' tables over
+    # joint states with their expected sums, or the sampled latents.
+    listed = space.n_states <= CONFIG.enumeration.largest_exact_states or model.method == "em"
+    states = space.n_states if listed else 0
+    numbers = 3 * n_rows * n_responses + n_rows * space.n_latents + 3 * n_responses * states
+    has = total_memory()
+    if numbers * 8 > CONFIG.limits.memory_share * has:
+        raise SettingError(
+            "too-large",
+            "a fit of {n_rows:,} rows, {n_responses:,} responses and {states} joint states needs "
+            "at least {needed:,.1f} GB, but this machine has {has:,.1f} GB",
+            {"n_rows": n_rows, "n_responses": n_responses, "states": space.n_states_text()},
+            advice="use fewer latents, or {method}",
+            needed=numbers * 8 / 1e9,
+            has=has / 1e9,
+            method=Setting("method", "saem"),
+        )
 
 
 def _check_number(n_latents: int, n_items: int) -> None:
@@ -465,8 +506,8 @@ def _check_stages(settings: Mapping[str, Any], n_samples: int) -> None:
         checked_count("n_starts", settings["n_starts"])
     for name in ("max_iter", "n_sweeps"):
         checked_count(name, settings[name])
-    if not (isinstance(tol, Real) and 0 < float(tol) < np.inf):
-        raise invalid_setting("tol", "a positive number", tol)
+    if not (isinstance(tol, Real) and 0 < float(tol) <= CONFIG.limits.tol):
+        raise invalid_setting("tol", f"a number above 0 and at most {CONFIG.limits.tol:g}", tol)
     level = settings["claim_level"]
     if not (isinstance(level, Real) and 0.5 < float(level) <= 1.0):
         raise invalid_setting("claim_level", "a probability above .5", level)

@@ -20,6 +20,7 @@ from hidag.exceptions import (
     HidagWarning,
     Setting,
     SettingError,
+    Value,
     invalid_setting,
 )
 from hidag.latent.laws import LatentLaw
@@ -112,14 +113,20 @@ ResampleRule = str | int | float | Callable[[int], float]
 
 _MULTIPLE = re.compile(r"^\s*(\d+(?:\.\d+)?)?\s*\*?\s*N\s*$")
 #: Sample sizes at which a callable's growth is compared with N log N.
+_HUGE = 10**18  # Larger whole numbers may be no floating-point numbers.
 _PROBES = (10**3, 10**4, 10**5, 10**6)
 
 
 def resample_size(rule: ResampleRule, n_samples: int) -> int:
     """Return f(N), rows to draw: ``"N"``, a multiple ("0.5N"), a number of rows or a function."""
     if callable(rule):
-        rows = float(rule(n_samples))
-        growth = [float(rule(n)) / (n * log(n)) for n in _PROBES]
+        given = [rule(n) for n in (n_samples, *_PROBES)]
+        if not all(isinstance(one, Real) for one in given):
+            problem = "{setting} must return a number of rows, got {given}"
+            params = {"setting": Setting("resample"), "given": Value(given[0])}
+            raise SettingError("invalid-resample", problem, params)
+        rows, *probes = (float(min(one, _HUGE)) for one in given)
+        growth = [one / (n * log(n)) for one, n in zip(probes, _PROBES, strict=True)]
         if all(b >= a * (1.0 - 1e-9) for a, b in pairwise(growth)):
             warning = HidagWarning(
                 "fast-growing-resample",
@@ -131,7 +138,7 @@ def resample_size(rule: ResampleRule, n_samples: int) -> int:
     elif isinstance(rule, str) and (match := _MULTIPLE.match(rule)) is not None:
         rows = float(match.group(1) or 1.0) * n_samples
     elif isinstance(rule, Real):
-        rows = float(rule)
+        rows = float(min(rule, _HUGE))
     else:
         other = "a multiple of N such as 2N, a number of rows"
         raise invalid_setting("resample", Choices(("expected",), other, "a function of N"), rule)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hidag.exceptions import FileError, HidagError, Setting, SettingError, invalid_setting
 from hidag.files import describe_damage, read_json
 from hidag.files.schema import Numbers, check_arrays, check_distinct, read_as
+from hidag.fitting.settings import checked_count
 from hidag.latent.laws import NetworkLaw
 from hidag.latent.state_space import StateSpace
 from hidag.measurement.families.base import Family, family_named
@@ -329,8 +330,7 @@ def simulate(truth: Truth, n_samples: int, *, rng: Seed = None, missing: float =
     >>> hidag.simulate(truth, 100, rng=2).X.shape
     (100, 15)
     """
-    if n_samples < 1:
-        raise invalid_setting("n_samples", "at least 1", n_samples)
+    checked_count("n_samples", n_samples)
     if not 0.0 <= missing < 1.0:
         raise invalid_setting("missing", "a probability from 0 to below 1", missing)
     generator = np.random.default_rng(rng)

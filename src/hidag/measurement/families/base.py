@@ -74,7 +74,7 @@ class ItemType:
     @classmethod
     def from_argument(cls, text: str) -> ItemType:
         """Return the type with the argument in its name; ValueError if it cannot be parsed."""
-        return cls.from_number(float(text))
+        return cls.from_number(check_size(float(text), MAX_ARGUMENT, text))
 
     @classmethod
     def from_number(cls, number: float) -> ItemType:
@@ -402,6 +402,8 @@ def describe_invalid(x: Array, invalid: NDArray[np.bool_]) -> str:
 
 # The registry.
 
+#: Largest number in the argument of a type, and number of categories, whose tables are stored.
+MAX_ARGUMENT, MAX_CATEGORIES = 1_000_000, 1000
 ITEM_TYPES: dict[str, type[ItemType]] = {}  # Registered classes by name without argument.
 #: Names of the default types by kind of values: see :func:`default_family`.
 _DEFAULTS: dict[str, str] = {}
@@ -478,7 +480,7 @@ def item_type(name: str) -> ItemType:
             return cls.from_argument(argument)
         except SettingError:
             raise
-        except ValueError:
+        except (ValueError, OverflowError):
             pass
     verb = "needs" if argument is None else "must have"
     example = {"kind": kind, "example": cls.example_argument}
@@ -486,6 +488,14 @@ def item_type(name: str) -> ItemType:
     params = {"name": name, "verb": verb, "argument": cls.argument_name}
     advice = Advice("family-argument", "use for instance '{kind}({example})'", example)
     raise SettingError("family-argument", text, params, advice=advice) from None
+
+
+def check_size(number: float, most: int, argument: str) -> float:
+    """Return a number in the argument of a type unless it is larger than any use of it."""
+    if not abs(number) <= most:
+        text = "the argument {argument!r} of a type must be at most {most:,}"
+        raise SettingError("family-argument", text, argument=argument[:40], most=most)
+    return number
 
 
 @cache

@@ -12,10 +12,12 @@ import numpy as np
 
 from hidag.exceptions import Advice, SettingError
 from hidag.measurement.families.base import (
+    MAX_CATEGORIES,
     AnalyticCondition,
     Array,
     ItemType,
     ValueProblem,
+    check_size,
     describe_invalid,
     format_argument,
     register,
@@ -48,6 +50,7 @@ class Categorical(ItemType):
     def from_argument(cls, text: str) -> Categorical:
         """Return the item from a number of categories, or from a list of them."""
         parts = [float(part) for part in text.split(",")]
+        check_size(parts[0] if len(parts) == 1 else len(parts), MAX_CATEGORIES, text)
         order = parts if len(parts) > 1 else [float(c) for c in range(int(parts[0]))]
         whole = all(c.is_integer() for c in parts)
         if not whole or len(set(order)) != len(order) or len(order) < 2:

@@ -11,10 +11,13 @@ from hidag.config import CONFIG
 from hidag.exceptions import Advice, SettingError
 from hidag.formatting import format_value
 from hidag.measurement.families.base import (
+    MAX_ARGUMENT,
+    MAX_CATEGORIES,
     AnalyticCondition,
     Array,
     Family,
     ValueProblem,
+    check_size,
     describe_invalid,
     format_argument,
     register,
@@ -69,11 +72,13 @@ class Ordinal(Family):
         """Return the family for a number of grades, or for grades from one to another."""
         low, dots, top = text.partition("..")
         if not dots:
-            return cls.from_number(float(text))
+            return cls.from_number(check_size(float(text), MAX_CATEGORIES, text))
         return cls._of_range(int(low), int(top), text)
 
     @classmethod
     def _of_range(cls, lowest: int, top: int, argument: str) -> Ordinal:
+        check_size(top - lowest, MAX_CATEGORIES, argument)
+        check_size(lowest, MAX_ARGUMENT, argument)
         if top - lowest < 2:
             raise _too_few_grades(argument)
         return cls(top - lowest + 1, lowest)
