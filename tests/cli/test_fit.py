@@ -8,6 +8,7 @@ import pytest
 
 from hidag import CPDAG, load
 from hidag.cli.output_files import FIT_FILES
+from hidag.formatting import protect_cell
 
 from .conftest import ITEMS, read_rows, write_rows
 
@@ -227,7 +228,8 @@ def test_hostile_names_reach_files_unharmed(hidag, tmp_path, answers):
     ran = hidag("fit", path, "-k", 2, "--out", out)
     assert ran.exit_code == 0, ran.stderr
     assert "\x1b" not in ran.stdout
-    assert [row[0] for row in read_rows(out / "q.csv")[1:]] == names
+    written = [row[0] for row in read_rows(out / "q.csv")[1:]]
+    assert written == [protect_cell(name) for name in names]
     assert "<script>alert" not in (out / "report.html").read_text("utf-8")
     assert json.loads((out / "graph.json").read_text("utf-8"))["names"] == ["Z1", "Z2"]
 

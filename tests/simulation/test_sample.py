@@ -194,7 +194,7 @@ def test_invalid_truths_are_reported(changes: dict, sentence: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"n_samples": 0}, "n_samples must be at least 1, got 0"),
+        ({"n_samples": 0}, "n_samples must be a whole number of at least 1, got 0"),
         (
             {"n_samples": 5, "missing": 1.0},
             "missing must be a probability from 0 to below 1, got 1.0",

@@ -59,10 +59,13 @@ _ARRAYS = ("q_matrix", "levels", "family", "latent_names")
 
 
 def refuse_arrays(settings: Mapping[str, Any]) -> None:
-    """Raise if a setting that has one value is an array."""
+    """Raise if a setting that has one value is an array, or words are no mapping."""
     for name, value in settings.items():
         if isinstance(value, np.ndarray) and name not in _ARRAYS:
             raise invalid_setting(name, "one value, not an array", f"shape {value.shape}")
+    words = settings.get("words")
+    if words is not None and not isinstance(words, Mapping):
+        raise invalid_setting("words", "a mapping from items to their labels", words)
 
 
 def checked_count(name: str, value: Any) -> int:
@@ -265,7 +268,7 @@ def _refuse_names_of_items(names: Sequence[str], items: Sequence[str], what: str
 def check_search(given: GraphSettings, names: tuple[str, ...]) -> None:
     """Check the settings of Stage III before the costly Stage I."""
     search, score, sample_size = given.search, given.score, given.equivalent_sample_size
-    if not callable(search) and search not in SEARCHES:
+    if not callable(search) and (not isinstance(search, str) or search not in SEARCHES):
         raise invalid_setting("search", Choices(tuple(SEARCHES), python_only="a callable"), search)
     if isinstance(search, str) and search == "exact":
         check_exact_size(len(names))
