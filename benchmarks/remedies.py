@@ -4,9 +4,11 @@
     python benchmarks/remedies.py --cells traits/bernoulli --replicates 5
 
 Cells: latents in a tree, four items of one latent each, N = 2000. "binary" and "3,2,3,2,3": latents
-with these numbers of levels (is the truth found?); "traits": normal traits. Prints, per cell and
-setting, the mean number of wrong entries of Q, the mean SHD of the graph, the share of tables whose
-levels are those of the truth (of traits: more than two), and CPU seconds of a fit.
+with these numbers of levels (is the truth found?); "traits": normal traits; "style": binary latents
+and a response style of .8 on the link scale; "pairs": binary latents and three pairs of items with
+a common factor of 1.5. Prints, per cell and setting, the mean number of wrong entries of Q, the mean
+SHD of the graph, the share of tables whose levels are those of the truth (of traits: more than two),
+and CPU seconds of a fit.
 """
 
 from __future__ import annotations
@@ -24,14 +26,19 @@ from hidag.simulation import random_law, random_q, random_truth, simulate, tree_
 from hidag.structure.graphs import CPDAG
 
 K, PER_LATENT, N = 5, 4, 2000
+STYLE_SD, PAIR_SD = 0.8, 1.5
+PAIRS = ((0, 1), (5, 7), (10, 16))
 CELLS = {
-    "binary/bernoulli": ({}, {"levels": "auto"}),
-    "binary/gaussian": ({}, {"levels": "auto"}),
-    "3,2,3,2,3/bernoulli": ({}, {"levels": "auto"}),
-    "3,2,3,2,3/gaussian": ({}, {"levels": "auto"}),
-    "traits/bernoulli": ({}, {"levels": "auto"}),
-    "traits/ordinal": ({}, {"levels": "auto"}),
-    "traits/gaussian": ({}, {"levels": "auto"}),
+    "binary/bernoulli": {"levels": "auto"},
+    "binary/gaussian": {"levels": "auto"},
+    "3,2,3,2,3/bernoulli": {"levels": "auto"},
+    "3,2,3,2,3/gaussian": {"levels": "auto"},
+    "traits/bernoulli": {"levels": "auto"},
+    "traits/ordinal": {"levels": "auto"},
+    "traits/gaussian": {"levels": "auto"},
+    "style/bernoulli": {"nuisance": "style"},
+    "style/ordinal": {"nuisance": "style"},
+    "pairs/bernoulli": {"doublets": PAIRS},
 }
 
 
@@ -44,6 +51,16 @@ def draw_table(kind: str, family: str, seed: int):
     """Return responses (N, J), Q (J, K) and the true graph."""
     rng = np.random.default_rng(seed)
     dag = tree_dag(K)
+    if kind in ("style", "pairs"):
+        states = random_law(dag, rng=rng).sample(N, rng)
+        q = random_q(PER_LATENT * K, K, pure_share=1.0, max_parents=1, rng=rng)
+        slopes = q * rng.uniform(2.2, 3.2, (len(q), 1))
+        predictor = (states - 0.5) @ slopes.T
+        if kind == "style":
+            predictor += STYLE_SD * rng.normal(size=(N, 1))
+        for pair in PAIRS if kind == "pairs" else ():
+            predictor[:, pair] += PAIR_SD * rng.normal(size=(N, 1))
+        return respond(predictor, family, rng), q, dag
     if kind != "traits":
         law = random_law(dag, rng=rng, levels=levels_of(kind))
         q = random_q(PER_LATENT * K, K, pure_share=1.0, max_parents=1, rng=rng)
@@ -110,7 +127,7 @@ def main() -> None:
     print(f"{'cell':24} {'settings':28} wrong in Q    SHD  levels  CPU s", flush=True)
     seeds = np.random.SeedSequence(given.seed).generate_state(given.replicates)
     for cell in given.cells.split(",,"):
-        for settings in ([{}] if given.plain else []) + [CELLS[cell][1]]:
+        for settings in ([{}] if given.plain else []) + [CELLS[cell]]:
             rows = np.array([run(cell, settings, int(seed)) for seed in seeds])
             mean = rows.mean(axis=0)
             text = ", ".join(f"{name}={value!r}" for name, value in settings.items()) or "default"
