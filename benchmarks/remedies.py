@@ -6,9 +6,9 @@
 Cells: latents in a tree, four items of one latent each, N = 2000. "binary" and "3,2,3,2,3": latents
 with these numbers of levels (is the truth found?); "traits": normal traits; "style": binary latents
 and a response style of .8 on the link scale; "pairs": binary latents and three pairs of items with
-a common factor of 1.5. Prints, per cell and setting, the mean number of wrong entries of Q, the mean
-SHD of the graph, the share of tables whose levels are those of the truth (of traits: more than two),
-and CPU seconds of a fit.
+a common factor of 1.5. Prints, per cell and setting, the mean number of wrong entries of Q, the
+mean SHD of the graph, the share of tables whose levels are those of the truth (of traits: more than
+two), and CPU seconds of a fit.
 """
 
 from __future__ import annotations
