@@ -98,7 +98,9 @@ class GraphLikelihoods:
         held, size = upper + np.triu(upper, 1).T, basis.shape[1]
         cross, own = held[size:, :size], held[size:, size:]
         # As many coefficients as rows would explain everything by chance.
-        own[np.diag_indices_from(own)] *= 1.0 + len(own) / np.float32(some.n_counted)
+        diagonal = own.diagonal() * (1.0 + len(own) / np.float32(some.n_counted))
+        # The rows say nothing about coefficients whose scores vanish, as where answers are certain.
+        own[np.diag_indices_from(own)] = np.where(diagonal > 0, diagonal, 1.0)
         information = held[:size, :size] - cross.T @ np.linalg.solve(own, cross)
         slope = np.divide(counts, center, out=np.zeros(len(center)), where=center > 0)
         likelihoods = cls(observed, center, slope, basis, information)
