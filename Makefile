@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: demo test lint types contracts docs bench clean
+.PHONY: demo test test-matrix mutate lint types contracts docs bench clean
 
 .venv/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("hidag needs Python 3.11 or newer, found " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
@@ -40,6 +40,20 @@ contracts: .venv/.installed
 docs: .venv/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs/site docs/site/_build/html
+
+# Pythons that are not installed are skipped; needs the network.
+test-matrix: .venv/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check nox
+	$(BIN)/nox
+
+# Planted bugs that no test of a package notices: make mutate PACKAGE=inference. Takes hours.
+PACKAGE ?= inference
+mutate: .venv/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'cosmic-ray>=8.3'
+	printf '[cosmic-ray]\nmodule-path = "src/hidag/$(PACKAGE)"\ntimeout = 300.0\nexcluded-modules = []\ntest-command = "$(BIN)/python -m pytest -x -q -n 0 tests/$(PACKAGE)"\n[cosmic-ray.distributor]\nname = "local"\n' > .mutate.toml
+	$(BIN)/cosmic-ray init .mutate.toml .mutate.sqlite
+	$(BIN)/cosmic-ray exec .mutate.toml .mutate.sqlite
+	$(BIN)/cr-report --surviving-only .mutate.sqlite
 
 # Takes about ten minutes; prints ratios measured in one run.
 bench: .venv/.installed
