@@ -22,6 +22,7 @@ from hidag.plotting.graph import plot_graph
 from hidag.plotting.q_matrix import plot_q
 from hidag.reporting.content import Table
 from hidag.results import FitResult
+from hidag_paper.applications.claims import claims_section
 from hidag_paper.applications.exploration import rename_latents
 from hidag_paper.applications.figures import plot_effect_maps, plot_images, size_of_images
 from hidag_paper.applications.report import ApplicationReport, ReportFigure, ReportSection
@@ -221,6 +222,7 @@ def run_seesaw(
             _image_section(images),
             _graph_section(images, found, matching),
             _effect_section(images, found, effects),
+            claims_section(found.result),
         ),
         numbers={
             # All pixels, including the constant ones.

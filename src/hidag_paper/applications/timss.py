@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.fitting.settings import checked_count
+from hidag.formatting import join_names
 from hidag.inference.bootstrap import bootstrap
 from hidag.inference.bootstrap_result import BootstrapResult
 from hidag.inference.intervals import interval_notes
@@ -22,6 +23,11 @@ from hidag.reporting.content import Table
 from hidag.reporting.fit_description import format_edges
 from hidag.results import FitResult
 from hidag.structure.graphs import CPDAG
+from hidag_paper.applications.claims import (
+    arrows_into,
+    claims_section,
+    states_without_probability,
+)
 from hidag_paper.applications.report import ApplicationReport, ReportFigure, ReportSection
 from hidag_paper.applications.timss_data import (
     CONTENT,
@@ -288,6 +294,7 @@ def timss_report(
         "directed_support": None if boot is None else boot.directed,
         "same_latents": None if boot is None else float(boot.same_latents.mean()),
     }
+    sections.append(claims_section(best, *_reading(best)))
     if both is not None:
         numbers["edges_with_accuracy"] = format_edges(both.graph)
         sections.append(_accuracy_section(best, both))
@@ -488,6 +495,28 @@ def _findings(fits: TimssFits) -> tuple[str, ...]:
             "which are shared."
         )
     return tuple(findings)
+
+
+def _reading(best: FitResult) -> tuple[str, ...]:
+    """Return the paper's reading of its figure beside the figure and the fit."""
+    number, algebra, _, data, *cognitive = SKILLS
+    into = arrows_into(best, number, (algebra, data))
+    with_data = join_names(
+        [
+            f"{skill} {best.edge_probabilities[i, 3] + best.edge_probabilities[3, i]:.2f}"
+            for i, skill in enumerate(SKILLS)
+            if skill in cognitive
+        ]
+    )
+    paragraphs = [
+        f"The paper's text calls {number} foundational. Its figure has arrows into {number}, from "
+        f"{algebra} and from {data}, which say the opposite: {number} depends on both. "
+        f"Probabilities here: {into}.",
+        f"The text says that {data} is linked directly to all three cognitive skills, the figure "
+        f"joins it to {cognitive[0]} alone, and the path of the cognitive skills, directed in the "
+        f"text, is undirected in the figure. Probability that {data} is adjacent: {with_data}.",
+    ]
+    return tuple(filter(None, [states_without_probability(best), *paragraphs]))
 
 
 def _limits(fits: TimssFits) -> tuple[str, ...]:
