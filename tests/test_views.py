@@ -131,3 +131,14 @@ def test_methods_of_a_fit_are_the_public_functions(model, data, tmp_path) -> Non
               "validate_q", "what_if", "average_effects"}  # fmt: skip
     assert wanted <= functions & set(hidag.__all__)
     assert model.report(tmp_path / "r.html", data, plots=False).exists()
+
+
+def test_latents_can_be_renamed(data) -> None:
+    model = given(data)
+    result = model.rename({"Z1": "depression"})
+    assert model.latent_names_[0] == result.graph.names[0] == "depression"
+    assert "depression" in model.summary()
+    with pytest.raises(SettingError, match="'Z1' is not a latent"):
+        model.rename({"Z1": "pain"})
+    with pytest.raises(SettingError, match="must differ"):
+        model.rename({"Z2": "depression"})

@@ -174,6 +174,12 @@ class FittedModel(FitMethods, TransformerMixin):  # type: ignore[misc]
         check_is_fitted(self)
         return self.result_.to_frame(table, library=library)
 
+    def rename(self, names: Mapping[str, str]) -> FitResult:
+        """Give latents other ``names``, such as {"Z1": "depression"}, and return the result."""
+        check_is_fitted(self)
+        self._store(self.result_.rename(names))
+        return self.result_
+
     def plot(self, kind: str | None = None, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw one figure of the fit, as `hidag.plotting.plot`, and return its axes.
 

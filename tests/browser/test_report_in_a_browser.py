@@ -54,6 +54,10 @@ def browser():
         running.close()
 
 
+def unfold(page):
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+
+
 @pytest.fixture(params=[1280, 390])
 def page(request, browser, report):
     opened = browser.new_page(viewport={"width": request.param, "height": 900})
@@ -91,8 +95,10 @@ def long_names(tmp_path_factory, as_result):
 def test_long_names_wrap_within_a_maximum_width(browser, long_names, width):
     page = browser.new_page(viewport={"width": width, "height": 900})
     page.goto(long_names.as_uri())
-    table = page.locator("#loadings table.sortable")
-    room = page.locator("#loadings .scroll").bounding_box()["width"]
+    unfold(page)
+    unfold(page)
+    table = page.locator("#coefficients table.sortable")
+    room = page.locator("#coefficients .scroll").bounding_box()["width"]
     for row in table.locator("tbody th[scope=row]").all():
         box = row.bounding_box()
         assert 120 < box["width"] < 0.6 * room
@@ -127,7 +133,8 @@ def test_tables_of_models_use_a_wide_screen(browser, tmp_path, as_result):
 
 
 def test_tables_sort_and_filter(page):
-    table = page.locator("#loadings table.sortable")
+    unfold(page)
+    table = page.locator("#coefficients table.sortable")
     first = table.locator("tbody tr th").first
     table.locator("th button", has_text="intercept").click()
     values = [float(t) for t in table.locator("tbody tr td:nth-child(3)").all_inner_texts()]
@@ -135,7 +142,7 @@ def test_tables_sort_and_filter(page):
     table.locator("th button", has_text="intercept").click()
     values = [float(t) for t in table.locator("tbody tr td:nth-child(3)").all_inner_texts()]
     assert values == sorted(values, reverse=True)
-    page.locator("#loadings input[type=search]").fill("item11")
+    page.locator("#coefficients input[type=search]").fill("item11")
     assert table.locator("tbody tr:visible").count() == 1
     assert table.locator("tbody tr:visible th").inner_text() == "item11"
     assert first is not None
@@ -269,7 +276,7 @@ def test_printed_loadings_have_all_columns_and_unbroken_numbers(
     page.goto((tmp_path / "report.html").as_uri())
     page.emulate_media(media="print")
     assert page.evaluate("document.documentElement.scrollWidth") <= PAPER
-    cells = page.locator("#loadings td.n")
+    cells = page.locator("#coefficients td.n")
     assert cells.count() == result.q_matrix.sum() + 2 * len(result.item_names)
     places = cells.evaluate_all(LINES)
     assert max(right for right, _ in places) <= PAPER

@@ -224,7 +224,7 @@ def test_items_of_several_categories_are_counted_once(monkeypatch):
         np.column_stack([X, colours])
     )
     assert len(fit.result_.response_names) == 7
-    assert "Loadings of 5 items" in render_report(fit.result_, plots=False)
+    assert "Intercepts and loadings of 5 items" in render_report(fit.result_, plots=False)
 
 
 def test_lists_of_names_run_from_left_to_right_with_isolated_names(as_result):

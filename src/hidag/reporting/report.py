@@ -12,11 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hidag.causal.exports import network_law
-from hidag.causal.probability_queries import ConditionedLaw, condition_law, edge_strengths
+from hidag.causal.probability_queries import (
+    MEAN,
+    ConditionedLaw,
+    condition_law,
+    edge_strengths,
+    tabulate_outcomes,
+)
 from hidag.files import write_file
 from hidag.fitting.settings import NOT_STORED
 from hidag.formatting import sentence_case
 from hidag.identifiability.certificate import STATUS_MARKS, describe_finding, verdict_sentences
+from hidag.measurement.families import item_type
 from hidag.plotting.figure import render_png, size_of_q
 from hidag.plotting.graph import graph_layout
 from hidag.plotting.layered_layout import curve
@@ -204,6 +211,8 @@ def fit_variables(result: FitResult, *, plots: bool = True) -> dict[str, Any]:
         "loading_note": about.describe_loadings(result),
         "interactions": about.list_interactions(result),
         "rows": _loading_rows(result),
+        "responses": _response_rows(result),
+        "errors": _guess_and_slip(result),
         "listed_on_paper": sum(widths) > _PRINTED_WIDTH,
         "longest_open": _OPEN_TABLE_ITEMS,
         "longest_starts": _OPEN_STARTS,
@@ -215,6 +224,22 @@ def fit_variables(result: FitResult, *, plots: bool = True) -> dict[str, Any]:
         "settings": sorted((str(k), _format_setting(v)) for k, v in result.settings.items()),
         "versions": sorted(result.versions.items()),
     }
+
+
+def _response_rows(result: FitResult) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return the columns and rows of what items do: means, or probabilities without a mean."""
+    columns, rows = result.content("items")
+    with_mean = {row[0] for row in rows if row[2] == MEAN}
+    return columns[3:], [row for row in rows if row[2] == MEAN or row[0] not in with_mean]
+
+
+def _guess_and_slip(result: FitResult) -> list[tuple[str, float, float]]:
+    """Return the binary items of a DINA or DINO model with their guess and slip."""
+    if not result.effects.conjunctive:
+        return []
+    items = [j for j, name in enumerate(result.families) if item_type(name).is_binary]
+    outcomes = tabulate_outcomes(result, items)
+    return [(o.item, float(o.table.flat[0]), 1.0 - float(o.table.flat[-1])) for o in outcomes]
 
 
 def _loading_rows(result: FitResult) -> list[dict[str, Any]]:

@@ -399,6 +399,30 @@ class FitResult(
         known = {name: tuple(words) for name, words in self.answer_words.items()}
         return {name: CategoryLabels(words, True) for name, words in known.items()} | declared
 
+    def rename(self, names: Mapping[str, str]) -> FitResult:
+        """Return the result with other ``names`` of latents, such as {"Z1": "depression"}."""
+        known = self.latent_names
+        for name in names:
+            if name not in known:
+                text = "{name!r} is not a latent; the latents are {latents}"
+                params = {"name": name, "latents": ", ".join(known)}
+                raise SettingError("unknown-latent", text, params)
+        chosen = tuple(names.get(name, name) for name in known)
+        if len({*chosen, *self.item_names}) < len(chosen) + len(self.item_names):
+            text = "names of latents must differ from each other and from the items, got {names}"
+            raise SettingError("repeated-names", text, names=", ".join(chosen))
+        settings = dict(self.settings)
+        if settings.get("latent_names") is not None:
+            settings["latent_names"] = list(chosen)
+        if isinstance(settings.get("knowledge"), Mapping):
+            settings["knowledge"] = _with_names(settings["knowledge"], names)
+        tests = (replace(one, pair=_with_names(one.pair, names)) for one in self.edge_tests)
+        graph = self.graph.rename(chosen)
+        found = replace(
+            self, latent_names=chosen, graph=graph, settings=settings, edge_tests=tuple(tests)
+        )
+        return found.like(self)
+
     def rows(self, X: Any) -> Array:
         """Return the fit's items in ``X`` (frames by name, arrays by position), shape (N, J)."""
         return read_known_items(X, self.item_names, self.families, self.labels).values
@@ -496,6 +520,17 @@ class FitResult(
         from hidag.results.saved_result import write_result
 
         return write_result(self, Path(path))
+
+
+def _with_names(part: Any, names: Mapping[str, str]) -> Any:
+    """Return prior knowledge, or a part of it, with other names of latents."""
+    if isinstance(part, str):
+        return names.get(part, part)
+    if isinstance(part, Mapping):
+        return {key: _with_names(value, names) for key, value in part.items()}
+    if isinstance(part, list | tuple):
+        return type(part)(_with_names(one, names) for one in part)
+    return part
 
 
 def as_result(fit: Any, needed: str = "this function needs") -> FitResult:

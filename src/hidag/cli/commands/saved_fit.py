@@ -53,6 +53,31 @@ def report(
     say(f"wrote {write_file(target, render_report(fitted, content, render=render))}")
 
 
+@app.command(epilog="Example: `hidag plot fit --kind items --out items.pdf`")
+def plot(
+    result: Path = typer.Argument(
+        help="Folder that `hidag fit --out` wrote, or result.npz in it.", show_default=False
+    ),
+    kind: str = option(
+        "graph", "graph, items, q, law, profiles, loadings, trace or item.", "--kind"
+    ),
+    out: Path = option(Path("figure.pdf"), "File to write: .pdf, .svg or .png."),
+    item: str | None = option(None, "Item of --kind item."),
+    names: str | None = option(None, "Names of latents, such as Z1=depression,Z2=pain.", "--names"),
+) -> None:
+    """Draw a figure of a fit for a paper."""
+    from hidag.cli.output_files import check_file, load_result
+    from hidag.plotting import save_plot
+
+    fitted = load_result(result)
+    if names is not None:
+        pairs = (part.partition("=") for part in names.split(","))
+        fitted = fitted.rename({old.strip(): new.strip() for old, _, new in pairs})
+    check_file(out, [result])
+    options = {} if item is None else {"item": item}
+    say(f"wrote {save_plot(fitted, out, kind, **options)}")
+
+
 @app.command()
 def info(
     result: Path | None = typer.Argument(
