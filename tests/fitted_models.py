@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from hidag.diagnostics.moment_tests import ScoredColumns
 from hidag.information.free_parameters import FreeParameters
+from hidag.information.moment_tests import ScoredColumns
 from hidag.latent import NetworkLaw, SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters, Responses, family_named
 from hidag.results import FitResult

@@ -815,6 +815,49 @@ class EdgeProbabilitiesConfig:
 
 
 @dataclass(frozen=True)
+class ModelChecksConfig:
+    """Checks of the model after a fit (``hidag.model_checks``; benchmarks/misspecification.py)."""
+
+    # Rows that are tested: a sample that does not depend on the order of the table, so that rows
+    # times joint states times responses stay below the work; more rows only show smaller misfit.
+    most_rows: int = 3000
+    fewest_rows: int = 1000
+    most_work: float = 1e8
+    # Parameters are taken into account up to the number of rows divided by this.
+    rows_per_direction: int = 4
+    # Levels of the tests, for the whole table: those of residual correlations by Bonferroni, those
+    # of residual products one-sided. Far below .05 because Q was selected on the same rows.
+    pair_level: float = 0.002
+    moment_level: float = 0.0002
+    # Misfit of no consequence, however significant: residual correlations, and standard deviations
+    # of a trait within its levels in steps between them.
+    smallest_correlation: float = 0.03
+    smallest_spread: float = 0.1
+    largest_spread: float = 2.0  # Safeguard: larger ones come from moments without information.
+    # Residual correlations come first if their largest z is above this share of that of residual
+    # products: on tables of the benchmark .2 to .5 for traits and styles, .7 to 1.2 for a missing
+    # latent, which leaves products too.
+    pair_precedence: float = 0.6
+    # Of dependent pairs, those are named whose z has this share of the largest; the others are
+    # mostly consequences. So many pairs at most.
+    share_of_largest: float = 0.5
+    most_pairs: int = 12
+    fewest_items: int = 4  # Items of a format from which a response style is tested.
+    # A response style explains the residual products unless the remaining chi-square exceeds its
+    # degrees of freedom by this share of the one explained.
+    remainder_share: float = 0.2
+    rival_gap: float = 3.0  # Starts with smaller differences of criteria count as equally good.
+    general: float = 0.9  # A latent is general if it drives this share of the items of a format.
+    # Two latents imitate one with a larger cosine of loadings and correlation.
+    same_items: float = 0.7
+    same_trait: float = 0.5
+    # Q is dense if items measure more than this share of the latents on average, and a latent has
+    # fewer items of its own.
+    dense_share: float = 0.4
+    own_items: int = 2
+
+
+@dataclass(frozen=True)
 class DerivativesConfig:
     """Derivatives of a fit (``hidag.information``; benchmarks/standard_errors.py)."""
 
@@ -894,6 +937,7 @@ class Config:
     likelihood_search: LikelihoodSearchConfig = LikelihoodSearchConfig()
     edge_tests: EdgeTestsConfig = EdgeTestsConfig()
     edge_probabilities: EdgeProbabilitiesConfig = EdgeProbabilitiesConfig()
+    model_checks: ModelChecksConfig = ModelChecksConfig()
     derivatives: DerivativesConfig = DerivativesConfig()
     limits: LimitsConfig = LimitsConfig()
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -12,9 +14,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hidag.data.rows import nonempty_rows
+from hidag.data.rows import nonempty_rows, select_weighted_rows
 from hidag.data.table import Observations, declared_labels, read_table
-from hidag.exceptions import DataError, Setting, SettingError
+from hidag.exceptions import DataError, ModelCheckWarning, Setting, SettingError
 from hidag.fitting.settings import (
     checked_count,
     plain_settings,
@@ -24,6 +26,7 @@ from hidag.fitting.settings import (
 )
 from hidag.fitting.stages import InitialValues, run_stages
 from hidag.formatting import plural
+from hidag.model_checks import check_model
 from hidag.model_selection.automatic_number import fit_selected_number
 from hidag.model_selection.number_search import compare_numbers
 from hidag.model_selection.selection import Selection
@@ -275,6 +278,10 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         Graph search.
     uncertainty : {"quick", "full", "none"}, default "quick"
         Whether probabilities of edges are computed, and from the likelihood of how many graphs.
+    checks : {"quick", "none"}, default "quick"
+        Whether the fit is tested for traits that are no levels, response styles, dependent items
+        and a wrong number of latents. Findings are warnings and ``result_.findings``; serious ones
+        lower what is stated about edges.
     claim_level : float, default .8
         Probability from which arrows and edges are stated in summaries, reports and figures.
     knowledge : hidag.Knowledge, optional
@@ -373,6 +380,7 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         equivalent_sample_size: float | Auto = "auto",
         search: Literal["xges", "ges", "exact", "pc", "boss"] | Callable[..., Any] = "xges",
         uncertainty: Literal["quick", "full", "none"] = "quick",
+        checks: Literal["quick", "none"] = "quick",
         claim_level: float = 0.8,
         knowledge: Any = None,
         n_starts: int | Auto = "auto",
@@ -404,6 +412,7 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
         self.equivalent_sample_size = equivalent_sample_size
         self.search = search
         self.uncertainty = uncertainty
+        self.checks = checks
         self.claim_level = claim_level
         self.knowledge = knowledge
         self.n_starts = n_starts
@@ -443,7 +452,9 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
             def fit_number(
                 n_latents: int, strength: float | None, start: InitialValues | None
             ) -> FitResult:
-                settings = {**self.get_params(), "n_latents": n_latents, "random_state": seed}
+                # Only the chosen fit is checked.
+                own = {"n_latents": n_latents, "random_state": seed, "checks": "none"}
+                settings = {**self.get_params(), **own}
                 if strength is not None:
                     settings["penalty_strength"] = strength
                 model = type(self)(**settings)._start_from(start)
@@ -463,9 +474,20 @@ class DCRL(FittedModel, BaseEstimator):  # type: ignore[misc]
                 progress=make_observer(self.observer, verbose=bool(self.verbose)),
             )
             self._log(f"Stage I by method={result.method!r}, {plural(result.n_iter, 'iteration')}")
+        result = self._checked(result, table, sample_weight)
+        for finding in result.findings:
+            warnings.warn(ModelCheckWarning.of(finding.message), stacklevel=2)
         validate_data(self, X if table.named else table.values, skip_check_array=True)
         self._store(result.like(X))
         return self
+
+    def _checked(self, result: FitResult, table: Observations, sample_weight: Any) -> FitResult:
+        """Return the fit with the findings of the checks, if they are requested."""
+        result = replace(result, settings={**result.settings, "checks": self.checks})
+        if self.checks == "none":
+            return replace(result, checks_note="they were not requested")
+        counted, weights = select_weighted_rows(table, sample_weight)
+        return check_model(result, counted.values, weights)
 
     def _start_from(self, values: InitialValues | None) -> Self:
         """Set initial items and latent distribution (S,) of refits; None uses starts."""

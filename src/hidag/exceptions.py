@@ -244,6 +244,10 @@ class MisfitWarning(HidagWarning):
     """The data vary in a way that the model cannot reproduce."""
 
 
+class ModelCheckWarning(MisfitWarning):
+    """A check of the model after the fit found evidence against it."""
+
+
 class ConvergenceWarning(HidagWarning):
     """The iterations ended before the estimate converged."""
 

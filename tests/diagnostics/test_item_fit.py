@@ -13,14 +13,14 @@ from hidag.diagnostics.item_fit import (
     compute_item_fit,
     effective_deviations,
 )
-from hidag.diagnostics.moment_tests import (
+from hidag.information.free_parameters import FreeParameters, row_scores
+from hidag.information.moment_tests import (
     LocalScores,
     ScoredColumns,
     ScoreSpace,
     chi_square,
     drop_constant,
 )
-from hidag.information.free_parameters import FreeParameters, row_scores
 from hidag.latent import NetworkLaw, StateSpace
 from hidag.measurement import MeasurementParameters
 

@@ -12,8 +12,8 @@ from scipy.stats import chi2, ncx2
 
 from hidag import DCRL
 from hidag.diagnostics.limited_information import compute_limited_information
-from hidag.diagnostics.moment_tests import ScoredColumns
 from hidag.information.free_parameters import FreeParameters
+from hidag.information.moment_tests import ScoredColumns
 from hidag.latent import NetworkLaw, SaturatedLaw
 
 from ..fitted_models import columns_of, drawn, moved, two_latents

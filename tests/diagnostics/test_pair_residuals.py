@@ -8,9 +8,10 @@ from scipy.stats import poisson
 
 from hidag import DCRL
 from hidag.diagnostics import fit_statistics
-from hidag.diagnostics.moment_tests import LocalScores, ScoredColumns, ScoreSpace
-from hidag.diagnostics.pair_residuals import bound_p_values, compute_pair_residuals
+from hidag.diagnostics.pair_residuals import compute_pair_residuals
 from hidag.information.free_parameters import FreeParameters, row_scores
+from hidag.information.moment_tests import LocalScores, ScoredColumns, ScoreSpace
+from hidag.information.pair_sums import bound_p_values
 from hidag.latent import SaturatedLaw, StateSpace
 from hidag.measurement import MeasurementParameters
 from hidag.results import FitResult
@@ -34,8 +35,8 @@ def test_expected_covariances_match_a_large_sample():
 def test_pair_statistics_agree_with_single_pairs(mixed, few, monkeypatch):
     result, X = mixed
     if not few:
-        monkeypatch.setattr("hidag.diagnostics.moment_tests.MAX_SHARED", 3)
-    monkeypatch.setattr("hidag.diagnostics.pair_residuals.BLOCK_SIZE", 200)
+        monkeypatch.setattr("hidag.information.moment_tests.MAX_SHARED", 3)
+    monkeypatch.setattr("hidag.information.pair_sums.BLOCK_SIZE", 200)
     free = FreeParameters.of(result, X)
     columns, local = (
         ScoredColumns.of(free, X),

@@ -13,17 +13,17 @@ from hidag.diagnostics import fit_statistics, person_fit
 from hidag.diagnostics.goodness_of_fit import WEIGHTS_MISSING, WEIGHTS_NEW
 from hidag.diagnostics.item_fit import MIN_RELATIVE_VARIANCE, MIN_RESIDUAL_RATIO, compute_item_fit
 from hidag.diagnostics.limited_information import compute_limited_information
-from hidag.diagnostics.moment_tests import (
+from hidag.diagnostics.pair_residuals import compute_pair_residuals
+from hidag.exceptions import DataError
+from hidag.inference.fitted_rows import weighted_sample
+from hidag.information.free_parameters import FreeParameters, row_scores
+from hidag.information.moment_tests import (
     LocalScores,
     ScoredColumns,
     ScoreSpace,
     chi_square,
     drop_constant,
 )
-from hidag.diagnostics.pair_residuals import compute_pair_residuals
-from hidag.exceptions import DataError
-from hidag.inference.fitted_rows import weighted_sample
-from hidag.information.free_parameters import FreeParameters, row_scores
 
 from ..fitted_models import columns_of, drawn, moved, two_latents
 
@@ -189,7 +189,7 @@ def test_srmsr_compares_weighted_correlations():
 def test_weighted_pair_statistics_agree_with_single_pairs(weighted, few, monkeypatch):
     result, X, weights = weighted
     if not few:
-        monkeypatch.setattr("hidag.diagnostics.moment_tests.MAX_SHARED", 3)
+        monkeypatch.setattr("hidag.information.moment_tests.MAX_SHARED", 3)
     monkeypatch.setattr("hidag.diagnostics.pair_residuals.BLOCK_SIZE", 200)
     free = FreeParameters.of(result, X, weights)
     columns, local = (

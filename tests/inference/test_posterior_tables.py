@@ -10,10 +10,10 @@ import pytest
 from hidag.diagnostics import fit_statistics
 from hidag.diagnostics.goodness_of_fit import compute_criteria
 from hidag.diagnostics.item_fit import compute_item_fit
-from hidag.diagnostics.moment_tests import LocalScores, ScoredColumns
 from hidag.diagnostics.pair_residuals import compute_pair_residuals
 from hidag.inference import standard_errors
 from hidag.information.free_parameters import FreeParameters, row_scores
+from hidag.information.moment_tests import LocalScores, ScoredColumns
 from hidag.information.observed_information import (
     complete_information,
     observed_information,

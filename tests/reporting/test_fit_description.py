@@ -161,8 +161,6 @@ def test_list_concerns(result):
     assert [str(one) for one in list_concerns(worried, ["something else"])] == [
         "the estimate did not converge in 300 iterations; fit again with a larger max_iter before "
         "interpreting the estimates",
-        "only 1 of 2 starts reached the best solution, so a better one may exist; fit again with a "
-        "larger n_starts",
         f"1 latent is measured by fewer than 3 items ({weak}) and may not be identified; use fewer "
         "latents or add items",
         f"1 item measures no latent ({unused})",

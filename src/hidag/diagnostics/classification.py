@@ -15,12 +15,13 @@ from hidag.diagnostics.goodness_of_fit import max_state_entropy
 from hidag.em.posterior import state_posteriors
 from hidag.exceptions import PYTHON_STYLE, DataError, Message, Setting, Style
 from hidag.formatting import plural
-from hidag.inference.fitted_rows import canonical_rows, draw_responses
+from hidag.inference.fitted_rows import draw_responses
 from hidag.inference.result_tables import Table
 from hidag.information.posterior_tables import can_list_states
 from hidag.network_em.junction_tree import TreePosterior
 from hidag.network_em.posterior import draw_listed_states, has_exact_posterior, level_probabilities
-from hidag.results import AnyFit, FitResult, as_result
+from hidag.results import AnyFit, FitResult, as_result, canonical_rows
+from hidag.results.findings import rejection_note
 from hidag.views import View
 
 Array = NDArray[np.float64]
@@ -370,7 +371,8 @@ def _fill_rows(own: NDArray[Any], other: NDArray[Any], answered: NDArray[np.bool
 
 
 def _notes(result: FitResult, found: Assignment, n_empty: int, n_rows: int) -> list[Message]:
-    notes = []
+    note = rejection_note(result.misfits)
+    notes = [] if note is None else [note]
     if n_empty:
         text = "{unanswered}: their posterior is the fitted latent distribution (n_answers 0)"
         params = {"unanswered": describe_empty_rows(n_empty, n_rows)}

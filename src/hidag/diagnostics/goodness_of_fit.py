@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from hidag.data.rows import describe_rows, effective_sample_size, weighted_mean_std
 from hidag.diagnostics.item_fit import compute_item_fit
 from hidag.diagnostics.limited_information import LimitedInformation, compute_limited_information
-from hidag.diagnostics.moment_tests import LocalScores, ScoredColumns, column_names
 from hidag.diagnostics.pair_residuals import compute_pair_residuals
 from hidag.exceptions import PYTHON_STYLE, Advice, Message, Setting, Style
 from hidag.fitting import information_criteria
@@ -21,10 +20,11 @@ from hidag.inference import fitted_rows
 from hidag.inference.intervals import percentile_interval
 from hidag.inference.result_tables import N_EFFECTIVE, Table
 from hidag.information.free_parameters import FreeParameters, row_scores
+from hidag.information.moment_tests import LocalScores, ScoredColumns, column_names
 from hidag.information.posterior_tables import too_many_states
 from hidag.measurement.families import item_type
 from hidag.measurement.parameters import category_label, nominal_item
-from hidag.results import AnyFit, FitResult, as_result, reorder_items
+from hidag.results import AnyFit, FitResult, as_result, canonical_rows, reorder_items
 from hidag.views import View
 
 Array = NDArray[np.float64]
@@ -54,7 +54,7 @@ def run_predictive_checks(
     *lower* and *upper* are a 90 % prediction interval; *p_value* is two-sided. With weights there
     are no extremes, because weighting does not make those of a sample those of the population.
     """
-    rows, places = fitted_rows.canonical_rows(result, values, weights)
+    rows, places = canonical_rows(result, values, weights)
     ordered = values[rows]
     row_weights = None if weights is None else weights[rows]
     missing = np.isnan(ordered)
@@ -376,7 +376,7 @@ def fit_statistics(
         fitted_rows.observable_values(fitted, X), sample_weight
     )
     n_tables = checked_count("n_tables", n_tables)
-    rows, places = fitted_rows.canonical_rows(fitted, values, weights)
+    rows, places = canonical_rows(fitted, values, weights)
     items = np.argsort(places)
     ordered = reorder_items(fitted, items), values[np.ix_(rows, items)]
     row_weights = None if weights is None else weights[rows]

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy.stats import f
 
 from hidag.data.rows import effective_sample_size, weighted_mean_std
-from hidag.diagnostics.moment_tests import LocalScores, ScoredColumns, chi_square
-from hidag.diagnostics.pair_residuals import MIN_DEVIATIONS, MIN_FOURTH_MOMENT
 from hidag.em.design_data import WorkingData
 from hidag.inference.result_tables import N_EFFECTIVE, Table
 from hidag.information.free_parameters import FreeParameters
+from hidag.information.moment_tests import LocalScores, ScoredColumns, chi_square
+from hidag.information.pair_sums import MIN_DEVIATIONS, MIN_FOURTH_MOMENT
 from hidag.information.posterior_tables import TreeTables
 from hidag.measurement.terms import Terms
 

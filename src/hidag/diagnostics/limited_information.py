@@ -18,10 +18,10 @@ from scipy.stats import chi2, ncx2
 
 from hidag.config import CONFIG
 from hidag.data.rows import describe_rows
-from hidag.diagnostics import moment_tests
 from hidag.exceptions import Message
 from hidag.formatting import plural
 from hidag.inference.fitted_rows import not_listed
+from hidag.information import moment_tests
 from hidag.information.free_parameters import FreeParameters, LawBlock
 from hidag.information.observed_information import with_moved_shape
 

@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.fitting.settings import checked_count, root_seed
-from hidag.inference.fitted_rows import canonical_rows, draw_tables, observable_values, rank_items
+from hidag.inference.fitted_rows import draw_tables, observable_values
 from hidag.inference.result_tables import Table
 from hidag.information.item_derivatives import log_density, response_auxiliary
 from hidag.measurement.families.base import Family, family_named
 from hidag.measurement.parameters import nominal_item
-from hidag.results import AnyFit, FitResult, as_result
+from hidag.results import AnyFit, FitResult, as_result, canonical_rows, rank_items
 from hidag.views import View
 
 Array = NDArray[np.float64]

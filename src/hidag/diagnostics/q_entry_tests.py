@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from hidag.diagnostics import moment_tests
 from hidag.em.design_data import WorkingData
 from hidag.em.em import Estimate, Problem, Schedule, extrapolate_gain, normalise_counts, run_em
 from hidag.em.m_step import Basis
 from hidag.fitting.information_criteria import all_features, design_rank, known_combinations
+from hidag.information import moment_tests
 from hidag.information.free_parameters import (
     FreeParameters,
     item_scores,

@@ -19,11 +19,11 @@ from hidag.estimator import DCRL
 from hidag.exceptions import Advice, DataError, HidagWarning, Message, Setting, SettingError
 from hidag.fitting.settings import root_seed
 from hidag.formatting import first_names, plural
-from hidag.inference.fitted_rows import can_sum_states, canonical_rows, require_weights
+from hidag.inference.fitted_rows import can_sum_states, require_weights
 from hidag.inference.result_tables import Table
 from hidag.information.posterior_tables import too_many_states
 from hidag.metrics.matching import Parts, match_latents
-from hidag.results import AnyFit, FitResult, as_result
+from hidag.results import AnyFit, FitResult, as_result, canonical_rows
 from hidag.views import View
 
 Array = NDArray[np.float64]

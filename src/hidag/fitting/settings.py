@@ -50,6 +50,7 @@ from hidag.structure.knowledge import Knowledge, check_knowledge
 from hidag.structure.scores import SCORES
 
 UNCERTAINTY = ("none", "quick", "full")
+CHECKS = ("none", "quick")
 #: Frames between ``warnings.warn`` and the caller of ``fit``.
 _STACK = 4
 #: Key of the text of a setting that is a function or an object.
@@ -511,6 +512,8 @@ def _check_stages(settings: Mapping[str, Any], n_samples: int) -> None:
         checked_count(name, settings[name])
     if not (isinstance(tol, Real) and 0 < float(tol) <= CONFIG.limits.tol):
         raise invalid_setting("tol", f"a number above 0 and at most {CONFIG.limits.tol:g}", tol)
+    if settings["checks"] not in CHECKS:
+        raise invalid_setting("checks", Choices(CHECKS), settings["checks"])
     level = settings["claim_level"]
     if not (isinstance(level, Real) and 0.5 < float(level) <= 1.0):
         raise invalid_setting("claim_level", "a probability above .5", level)

@@ -229,6 +229,7 @@ def _result(
         trace=record.trace,
         starts=record.starts,
         n_reached=record.n_reached,
+        rival_gap=record.rival_gap,
         graph_rows=found.n_rows,
         information_ratio=found.information_ratio,
         edge_tests=found.edge_tests,

@@ -24,7 +24,6 @@ from hidag.exceptions import Advice, HidagWarning, SettingError
 from hidag.fitting.information_criteria import item_designs
 from hidag.formatting import plural
 from hidag.identifiability.information import ResponseModel
-from hidag.inference.fitted_rows import rank_items
 from hidag.inference.refit import is_storable
 from hidag.information.free_parameters import law_blocks
 from hidag.information.item_derivatives import (
@@ -36,7 +35,7 @@ from hidag.information.item_derivatives import (
 from hidag.latent.laws import LatentLaw, NetworkLaw, SaturatedLaw
 from hidag.measurement.families.base import Family, family_named
 from hidag.measurement.parameters import MeasurementParameters
-from hidag.results import AnyFit, FitResult, as_result, reorder_items
+from hidag.results import AnyFit, FitResult, as_result, rank_items, reorder_items
 
 Array = NDArray[np.float64]
 #: The parameters of one row of a conditional table, log ratios: latent, row, first parameter.

@@ -267,6 +267,7 @@ def _make_task(
             names, advice = ", ".join(absent), "pass the fitted DCRL itself"
             raise SettingError("settings-not-stored", reason, advice=advice, names=names)
     settings |= {
+        "checks": "none",
         # Choices made from the whole table are not made again from a resample.
         "n_latents": len(result.latent_names),
         "levels": given_levels(settings["levels"], result),

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.config import CONFIG
-from hidag.data.rows import canonical_order, check_weights, nonempty_rows, scale_to_effective_size
+from hidag.data.rows import check_weights, nonempty_rows, scale_to_effective_size
 from hidag.exceptions import Advice, DataError, Setting, SettingError
 from hidag.information.item_derivatives import response_auxiliary
 from hidag.information.posterior_tables import can_list_states, state_tables
-from hidag.measurement.families import item_type
 from hidag.measurement.families.base import family_named
-from hidag.results import FitResult
+from hidag.results import FitResult, observable
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -48,16 +47,7 @@ def weighted_sample(values: Array, given: Any) -> tuple[Array, Array | None]:
 
 def observable_values(result: FitResult, X: Any) -> Array:
     """Return ``result.rows(X)`` with times beyond the limit of a censored item set to the limit."""
-    values = result.rows(X)
-    out = values
-    for j, name in enumerate(result.families):
-        column = values[:, j]
-        observed = item_type(name).as_observed(column)
-        if observed is not column:
-            # Copied only if needed: the table belongs to the caller.
-            out = values.copy() if out is values else out
-            out[:, j] = observed
-    return out
+    return observable(result, result.rows(X))
 
 
 def require_weights(result: FitResult, sample_weight: Any, what: str) -> None:
@@ -74,25 +64,6 @@ def require_weights(result: FitResult, sample_weight: Any, what: str) -> None:
 def can_sum_states(result: FitResult) -> bool:
     """Return whether sums over joint states are feasible, by listing or by a junction tree."""
     return can_list_states(result) or state_tables(result) is not None
-
-
-def canonical_rows(
-    result: FitResult, values: Array, weights: Array | None = None
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return an order of the rows (N,) and the ranks of items (J,), by content, weight and fit."""
-    ranks = None if weights is None else np.unique(weights, return_inverse=True)[1].astype(float)
-    rows, columns = canonical_order(values, result.families, ranks, rank_items(result))
-    return rows, np.argsort(columns)
-
-
-def rank_items(result: FitResult) -> NDArray[np.intp]:
-    """Return the rank of each item by its fitted parameters, shape (J,), equal for equal ones."""
-    parameters, item = result.parameters, result.responses.item
-    cutpoints = np.nan_to_num(parameters.cutpoints, nan=np.inf)
-    numbers = np.hstack([parameters.coefficients, parameters.dispersion[:, None], cutpoints])
-    keys = [numbers[item == j].tobytes() for j in range(len(result.item_names))]
-    place = {key: rank for rank, key in enumerate(sorted(set(keys)))}
-    return np.array([place[key] for key in keys], dtype=np.intp)
 
 
 def draw_tables(

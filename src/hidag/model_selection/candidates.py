@@ -186,6 +186,7 @@ class Table:
         ``model`` is an estimator with all other settings.
         """
         own = {"n_latents": n_latents, "family": list(self.families), "penalty_strength": strength}
+        own["checks"] = "none"
         if rows is not None:
             own["uncertainty"] = "none"
         used: Any = slice(None) if rows is None else rows

@@ -19,6 +19,7 @@ from hidag.diagnostics.goodness_of_fit import fit_statistics
 from hidag.diagnostics.q_validation import validate_q
 from hidag.exceptions import HidagWarning, Message
 from hidag.fitting.information_criteria import count_parameters
+from hidag.formatting import sentence_case
 from hidag.inference.fitted_rows import can_sum_states, not_summed
 from hidag.inference.intervals import MIN_REPLICATES
 from hidag.inference.standard_errors import standard_errors
@@ -27,6 +28,7 @@ from hidag.reporting import panels
 from hidag.reporting.content import Heading, Panel, ReportContent, Section
 from hidag.reporting.fit_description import list_concerns
 from hidag.results import AnyFit, FitResult, as_result
+from hidag.results.findings import rejection_note
 
 if TYPE_CHECKING:
     from hidag.inference.bootstrap_result import BootstrapResult
@@ -165,7 +167,7 @@ def assemble_report(
     inputs = ReportInputs(result, values, weights, statistics)
     panels_of_fit = () if result.nuisance else PANELS
     built = (build(inputs) for build, needs in panels_of_fit if X is not None or not needs)
-    parts = [panel for panel in built if panel is not None]
+    parts = [_with_note(panel, result) for panel in built if panel is not None]
     assessed_first = sorted(parts, key=lambda panel: not panel.fit_assessed)
     content = ReportContent(
         # The page derives the other concerns from the result.
@@ -180,6 +182,15 @@ def assemble_report(
     if title is not None:
         content = replace(content, title=title)
     return content if bootstrap is None else add_bootstrap(content, result, bootstrap)
+
+
+def _with_note(panel: Panel, result: FitResult) -> Panel:
+    """Return a panel that says so if it assumes a model which the checks reject."""
+    note = rejection_note(result.misfits)
+    # Classification has the note itself, and goodness of fit does not assume the model.
+    if note is None or panel.heading in (Heading.CLASSIFICATION, Heading.GOODNESS_OF_FIT):
+        return panel
+    return replace(panel, paragraphs=(f"{sentence_case(str(note))}.", *panel.paragraphs))
 
 
 def add_bootstrap(

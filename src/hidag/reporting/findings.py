@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.config import CONFIG
-from hidag.formatting import join_names, plural, shorten
+from hidag.formatting import join_names, plural, sentence_case, shorten
 from hidag.plotting.q_matrix import standardized_loadings
 from hidag.results.claims import WEAK_LEVEL, Claim, show_probability
+from hidag.results.findings import rejection_note
 from hidag.structure.graphs import DAG
 from hidag.structure.knowledge import Knowledge, nonadjacent_pairs
 
@@ -72,6 +73,10 @@ def describe_findings(
     ``probabilities``, shape (K, K), are those of a bootstrap with ``n_samples`` samples.
     """
     sentences = _describe_edges(result.claims(probabilities), KnownEdges.of(result), result)
+    note = rejection_note(result.misfits)
+    if note is not None and len(result.latent_names) > 1:
+        lowered = "so that no direction is stated, and edges are stated one grade lower"
+        sentences.insert(0, f"{sentence_case(str(note))}, {lowered}.")
     if n_samples is not None and len(result.latent_names) > 1:
         few = "; so few are hardly informative" if n_samples < FEW_SAMPLES else ""
         number = plural(n_samples, "bootstrap sample")

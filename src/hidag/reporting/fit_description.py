@@ -149,7 +149,8 @@ def _derive_concerns(result: FitResult) -> list[Message | str]:
     n_items, n_latents = len(result.item_names), len(result.latent_names)
     q = result.q_matrix
     conflicts = fit_warnings.knowledge_conflicts(result)
-    out: list[Message | str] = [*conflicts, *_convergence_concerns(result)]
+    findings = [finding.message for finding in result.findings]
+    out: list[Message | str] = [*findings, *conflicts, *_convergence_concerns(result)]
     needed = 2 * n_latents + 1
     if n_items < needed:
         sizes = {"latents": plural(n_latents, "latent"), "items": plural(n_items, "item")}
@@ -182,7 +183,7 @@ def _derive_concerns(result: FitResult) -> list[Message | str]:
 
 
 def _convergence_concerns(result: FitResult) -> list[Message | str]:
-    """Return warnings about starts that did not converge or disagree."""
+    """Return warnings about starts that did not converge."""
     out: list[Message | str] = []
     template, n_iter = "the estimate did not converge in {iterations}", result.n_iter
     if result.converged and result.all_starts_stopped:
@@ -195,14 +196,6 @@ def _convergence_concerns(result: FitResult) -> list[Message | str]:
         advice = Advice("raise-max-iter", remedy, {"max_iter": Setting("max_iter")})
         iterations = {"iterations": plural(n_iter, "iteration")}
         out.append(Message("not-converged", template, iterations, advice))
-    # Starts that were stopped early do not show where they would have ended.
-    if result.n_finished > 1 and result.n_reached == 1 and not result.all_starts_stopped:
-        best = "starts reached the best solution, so a better one may exist"
-        template = f"only 1 of {{n_finished}} {best}"
-        remedy, setting = "fit again with a larger {n_starts}", {"n_starts": Setting("n_starts")}
-        advice = Advice("more-starts", remedy, setting)
-        counts = {"n_finished": result.n_finished}
-        out.append(Message("best-start-not-replicated", template, counts, advice))
     return out
 
 

@@ -6,13 +6,16 @@ from hidag.results.fit_result import (
     FitResult,
     NuisanceFactor,
     as_result,
+    canonical_rows,
+    observable,
+    rank_items,
     reorder_items,
     versions_used,
 )
 from hidag.results.saved_result import FIT_FILE, load, read_archive, without_nan, write_archive
 
 __all__ = [
-    "AnyFit", "FIT_FILE", "FitResult", "NuisanceFactor", "as_result", "load", "read_archive",
-    "reorder_items", "resumable", "resumed_fit",
+    "AnyFit", "FIT_FILE", "FitResult", "NuisanceFactor", "as_result", "canonical_rows", "load",
+    "observable", "rank_items", "read_archive", "reorder_items", "resumable", "resumed_fit",
     "versions_used", "without_nan", "write_archive",
 ]  # fmt: skip

@@ -32,6 +32,7 @@ class Claim:
     arrow: float  # probability that ``one`` causes ``other`` directly
     adjacency: float  # probability that one of the two causes the other directly
     level: float  # the claim level
+    rejected: bool = False  # whether checks reject the model, so that less is stated
 
     @property
     def weak(self) -> bool:
@@ -41,7 +42,7 @@ class Claim:
     @property
     def firm(self) -> bool:
         """Whether the adjacency is as probable as the claim level demands."""
-        return self.adjacency >= self.level
+        return self.adjacency >= self.level and not self.rejected
 
     @property
     def shown(self) -> str:
@@ -62,7 +63,12 @@ def show_probability(value: float) -> str:
 
 
 def claims_of(
-    graph: CPDAG, probabilities: Array, level: float, required: NDArray[np.int8] | None = None
+    graph: CPDAG,
+    probabilities: Array,
+    level: float,
+    required: NDArray[np.int8] | None = None,
+    *,
+    rejected: bool = False,
 ) -> tuple[Claim, ...]:
     """Return the claims about the edges of a graph and about other probable edges, arrows first.
 
@@ -76,9 +82,13 @@ def claims_of(
         Claim level.
     required : ndarray, shape (K, K), optional
         Adjacency of edges that prior knowledge requires; they are arrows.
+    rejected : bool
+        Whether checks reject the model: no other arrow is stated, and adjacencies one grade lower.
     """
     a, names = graph.adjacency, graph.names
     arrows = np.where(np.isnan(probabilities), (a == 1) & (a.T == 0), probabilities >= level)
+    if rejected:
+        arrows = np.zeros_like(arrows)
     if required is not None:
         arrows = arrows | (required == 1)
     if find_cycle(np.asarray(arrows, dtype=np.int8)) is not None:
@@ -92,7 +102,7 @@ def claims_of(
             continue
         one, other = (j, i) if arrows[j, i] else (i, j)
         arrow = float(probabilities[one, other])
-        out.append(Claim(names[one], names[other], directed, arrow, adjacency, level))
+        out.append(Claim(names[one], names[other], directed, arrow, adjacency, level, rejected))
     return tuple(sorted(out, key=lambda one: (not one.directed, one.weak)))
 
 

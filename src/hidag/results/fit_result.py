@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hidag.data.cells import CategoryLabels, parse_words
-from hidag.data.rows import MissingnessPatterns
+from hidag.data.rows import MissingnessPatterns, canonical_order
 from hidag.data.value_checks import read_known_items
 from hidag.exceptions import Advice, SettingError, not_fitted
 from hidag.identifiability.certificate import Certificate, certify_q_matrix, certify_result
 from hidag.latent.laws import LatentLaw, SaturatedLaw
 from hidag.latent.state_space import StateSpace
+from hidag.measurement.families import item_type
 from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import MeasurementParameters, Responses
 from hidag.measurement.terms import MAIN_EFFECTS, Effects, Terms
@@ -33,6 +34,7 @@ from hidag.network_em.posterior import (
 )
 from hidag.parallel import one_blas_thread
 from hidag.results.claims import Claim, claim_level_of, claims_of
+from hidag.results.findings import Finding
 from hidag.results.methods import FitMethods
 from hidag.strategy.observed_likelihood.edge_tests import EdgeTest, KnowledgeCost
 from hidag.strategy.problem import StartRecord
@@ -159,6 +161,13 @@ class FitResult(
         Which levels were selected, and by how much; empty if they were given.
     nuisance : tuple of NuisanceFactor
         Response styles and dependent pairs, which are summed out.
+    rival_gap : float
+        How much worse, in units of log-likelihood, the best converged start with other latents is;
+        NaN if there is none.
+    findings : tuple of Finding
+        Evidence against the model from the checks after the fit, most serious first.
+    checks_note : str
+        Why the checks were not made; empty if they were.
     """
 
     item_names: tuple[str, ...]
@@ -203,6 +212,9 @@ class FitResult(
     uncertainty_note: str = ""
     levels_reason: str = ""
     nuisance: tuple[NuisanceFactor, ...] = ()
+    rival_gap: float = np.nan
+    findings: tuple[Finding, ...] = ()
+    checks_note: str = ""
 
     def __post_init__(self) -> None:
         n_latents = len(self.latent_names)
@@ -288,7 +300,15 @@ class FitResult(
         if isinstance(known, Mapping):
             required = Knowledge.from_dict(known).required_adjacency(self.latent_names)
         own = self.edge_probabilities if probabilities is None else probabilities
-        return claims_of(self.graph, own, claim_level_of(self.settings), required)
+        level, rejected = claim_level_of(self.settings), bool(self.misfits)
+        return claims_of(self.graph, own, level, required, rejected=rejected)
+
+    @property
+    def misfits(self) -> tuple[str, ...]:
+        """Codes of the serious findings against the model, which lower all claims."""
+        out = [one.code for one in self.findings if one.serious]
+        out += ["overdispersed-counts"] * bool(self.overdispersed)
+        return (*out, *["interactions-left-out"] * bool(self.interacting))
 
     @property
     def all_starts_stopped(self) -> bool:
@@ -554,6 +574,38 @@ def reorder_items(result: FitResult, order: NDArray[np.intp]) -> FitResult:
         item_families=tuple(result.item_families[j] for j in places if result.item_families),
         seen_rows=None if result.seen_rows is None else result.seen_rows.with_items_in_order(order),
     )
+
+
+def observable(result: FitResult, values: Array) -> Array:
+    """Return a table (N, J) with times beyond the limit of a censored item set to the limit."""
+    out = values
+    for j, name in enumerate(result.families):
+        column = values[:, j]
+        observed = item_type(name).as_observed(column)
+        if observed is not column:
+            # Copied only if needed: the table belongs to the caller.
+            out = values.copy() if out is values else out
+            out[:, j] = observed
+    return out
+
+
+def canonical_rows(
+    result: FitResult, values: Array, weights: Array | None = None
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return an order of the rows (N,) and the ranks of items (J,), by content, weight and fit."""
+    ranks = None if weights is None else np.unique(weights, return_inverse=True)[1].astype(float)
+    rows, columns = canonical_order(values, result.families, ranks, rank_items(result))
+    return rows, np.argsort(columns)
+
+
+def rank_items(result: FitResult) -> NDArray[np.intp]:
+    """Return the rank of each item by its fitted parameters, shape (J,), equal for equal ones."""
+    parameters, item = result.parameters, result.responses.item
+    cutpoints = np.nan_to_num(parameters.cutpoints, nan=np.inf)
+    numbers = np.hstack([parameters.coefficients, parameters.dispersion[:, None], cutpoints])
+    keys = [numbers[item == j].tobytes() for j in range(len(result.item_names))]
+    place = {key: rank for rank, key in enumerate(sorted(set(keys)))}
+    return np.array([place[key] for key in keys], dtype=np.intp)
 
 
 def versions_used() -> dict[str, str]:

@@ -62,12 +62,14 @@ _FACTS = (
     "n_unanswered", "n_latents_reason", "overdispersed", "noiseless", "interacting",
     "knowledge_cost", "graph_by_likelihood", "answer_words", "reading", "uncertainty_note",
     "levels_reason",
+    "findings", "checks_note", "rival_gap",
 )  # fmt: skip
 
 
 def write_result(result: FitResult, path: Path) -> Path:
     """Write a result to one file and return its path."""
     facts = {name: getattr(result, name) for name in _FACTS}
+    facts["findings"] = [asdict(one) for one in result.findings]
     facts["knowledge_cost"] = {part: asdict(c) for part, c in result.knowledge_cost.items()}
     header: dict[str, Any] = {
         **{name: getattr(result, name) for name in _PLAIN},

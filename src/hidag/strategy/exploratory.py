@@ -82,6 +82,7 @@ def estimate_exploratory(problem: SearchProblem, start: StartPoint | None = None
     observed_problem = replace(observed_problem, allowed=monotone.allowed)
     if start is None and max(problem.space.levels) > 2:
         chosen = _improve_levels(chosen, monotone, observers[best])
+    rival_gap = _rival_gap(chosen, ends)
     # The final fit learns the graph again.
     selected = structural_em(observed_problem, chosen, max_rounds=1)
     network = _fit_selected(observed_problem, selected, chosen)
@@ -96,9 +97,17 @@ def estimate_exploratory(problem: SearchProblem, start: StartPoint | None = None
     )
     reached = sum(candidates[best].criterion - one.criterion <= near for one in candidates)
     found = StageOne(chosen.saturated, records, reached, "em", network.penalty, network)
+    found = replace(found, rival_gap=rival_gap)
     if problem.law == "network" or (problem.law == "auto" and network.preferred):
         return found
     return _under_saturated_law(observed_problem, found)
+
+
+def _rival_gap(chosen: Candidate, ends: list[Candidate]) -> float:
+    """Return how much worse the best of the converged ends with other latents is; NaN if none."""
+    items, same = chosen.estimate.parameters, CONFIG.optima.same_optimum_cosine
+    others = (one for one in ends if loading_similarity(one.estimate.parameters, items) < same)
+    return float(min((chosen.criterion - one.criterion for one in others), default=np.nan))
 
 
 def _first_candidates(

@@ -63,6 +63,8 @@ class StageOneRecord:
     # Items whose latents interact, by score tests, although the model has main effects only.
     interacting: tuple[int, ...] = ()
     level_tests: tuple[LevelTest, ...] = ()  # With selected levels, latent by latent.
+    # Smallest loss in the criterion of an end with other latents; NaN if all ends are the same.
+    rival_gap: float = math.nan
 
 
 class Measurement(Protocol):
@@ -158,6 +160,7 @@ class ExactMeasurement:
             n_reached=self.stage_one.n_reached,
             penalty=self.stage_one.penalty,
             hierarchy_loss=self.stage_one.hierarchy_loss,
+            rival_gap=self.stage_one.rival_gap,
             interacting=self.interacting,
             level_tests=self.level_tests,
         )

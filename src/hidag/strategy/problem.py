@@ -188,6 +188,8 @@ class StageOne:
     # Items whose latents interact, by score tests, although the model has main effects only.
     interacting: tuple[int, ...] = ()
     level_tests: tuple[LevelTest, ...] = ()  # With selected levels, latent by latent.
+    # Smallest loss in the criterion of an end with other latents; NaN if all ends are the same.
+    rival_gap: float = math.nan
 
     @property
     def estimate(self) -> Estimate:

@@ -132,6 +132,9 @@ def fit(
         "quick",
         "Probabilities of edges: quick, full (from the likelihood of more graphs), or none.",
     ),
+    checks: str = graph_option(
+        "quick", "Tests of the model after the fit, with warnings and remedies: quick or none."
+    ),
     claim_level: float = graph_option(
         0.8, "Probability from which arrows and edges are stated as such."
     ),
@@ -215,6 +218,7 @@ def fit(
         graph_score=score,
         search=search,
         uncertainty=uncertainty,
+        checks=checks,
         claim_level=claim_level,
         knowledge=read_knowledge(knowledge, *edges, names),
         n_starts="auto" if starts is None else starts,

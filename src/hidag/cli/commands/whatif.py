@@ -60,6 +60,7 @@ def whatif(
 ) -> None:
     """Compute the distribution after an intervention, or given an observation."""
     from hidag.cli.output_files import check_file, load_result
+    from hidag.results.findings import rejection_note
 
     if not do and not given and not effects:
         advice = "use --do Z1=1, --given Z2=0, or --effects for all average effects"
@@ -70,6 +71,8 @@ def whatif(
         raise SettingError("conflicting-options", template)
     check_file(out, [result])
     fitted = load_result(result)
+    if (note := rejection_note(fitted.misfits)) is not None:
+        show_warning(note)
     if effects:
         _run_effects(fitted, draws, out, as_json=json_)
     else:

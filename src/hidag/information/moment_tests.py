@@ -143,7 +143,7 @@ def informative_columns(complete: Array, item: IntArray) -> NDArray[np.bool_]:
     return out
 
 
-def _orthonormal_basis(scores: Array, shared: Array | None = None) -> Array:
+def score_basis(scores: Array, shared: Array | None = None) -> Array:
     """Return a basis of the scores (N, P), or of their parts orthogonal to a basis ``shared``."""
     size = np.sqrt((scores**2).sum(axis=0))
     finite = np.isfinite(size)
@@ -171,7 +171,7 @@ class ScoreSpace:
     @classmethod
     def of(cls, scores: Array) -> ScoreSpace:
         """Return the space of scores, shape (N, P)."""
-        return cls(np.ascontiguousarray(_orthonormal_basis(scores)))
+        return cls(np.ascontiguousarray(score_basis(scores)))
 
     @property
     def n_rows(self) -> float:
@@ -245,7 +245,7 @@ class LocalScores:
         shared = ScoreSpace.of(scores if few else scores[:, owner < 0]).basis[:, :most]
         shared = drop_constant(shared, n_mean, sum_weights)
         own = (
-            drop_constant(_orthonormal_basis(scores[:, owner == j], shared), n_mean, sum_weights)
+            drop_constant(score_basis(scores[:, owner == j], shared), n_mean, sum_weights)
             for j in range(len(free.result.item_names))
         )
         return cls(shared, tuple(own), n_variance, sum_weights)
