@@ -41,6 +41,8 @@ Pair = tuple[int, int]
 @one_blas_thread()
 def check_model(result: FitResult, values: Array, weights: Array | None = None) -> FitResult:
     """Return the fit with the findings of the checks on its table (N, J), most serious first."""
+    if result.nuisance:
+        return replace(result, checks_note="the fit has nuisances, which the checks leave out")
     if not can_list_states(result) or not result.q_matrix.any():
         note = "the latents have too many joint states to list"
         return replace(result, checks_note=note if result.q_matrix.any() else "")
@@ -155,7 +157,8 @@ def _dependence(found: _Residuals) -> list[Finding]:
             items = tuple(names[sorted(set().union(*blocks))])
             return [Finding("too-few-latents", {"z": largest}, items, settings={"n_latents": more})]
         listed = tuple((str(names[a]), str(names[b])) for a, b in pairs[: config.most_pairs])
-        return [Finding("dependent-pairs", {"z": largest}, pairs=listed)]
+        settings = {"doublets": [list(pair) for pair in listed]}
+        return [Finding("dependent-pairs", {"z": largest}, pairs=listed, settings=settings)]
     if style is not None and (adequate or scale is None):
         return [style]
     return [] if scale is None else [scale]
@@ -243,7 +246,7 @@ def _style(found: _Residuals) -> tuple[Finding | None, bool]:
     shown = f"z {evidence['z']:.1f}; standard deviation of the effect at least {spread:.2g} on the "
     shown += "scale of the predictor"
     return Finding(
-        "response-style", evidence, items, shown=shown, family=family
+        "response-style", evidence, items, (), (), shown, {"nuisance": "style"}, family
     ), rest <= config.remainder_share * whole**2
 
 
@@ -265,7 +268,9 @@ def _with_general_latent(findings: list[Finding], result: FitResult) -> list[Fin
         items = tuple(n for n, inside in zip(result.item_names, own, strict=True) if inside)
         shown = f"{latent} drives {same.max():.0%} of them in the same direction"
         evidence = {"share": float(same.max())} | dict(findings[0].evidence)
-        style = Finding("response-style", evidence, items, (latent,), shown=shown, family=family)
+        style = Finding(
+            "response-style", evidence, items, (latent,), (), shown, {"nuisance": "style"}, family
+        )
         return [*(one for one in findings if one.code not in ("dense-q", style.code)), style]
     return findings
 

@@ -21,13 +21,12 @@ _TEMPLATES = {
     "response-style": (
         "items of the format {family!r} vary together whatever their latents ({shown}), as with a "
         "response style; latents and edges absorb it",
-        "do not interpret the edges; items of another format, or items keyed in both directions, "
-        "separate the style from the latents",
+        "fit again with {nuisance}",
     ),
     "dependent-pairs": (
         "{n_pairs} of items depend on each other beyond their latents ({pairs}; largest z "
         "{z:.1f}), so that a latent or an edge may stand for {this_pair}",
-        "fit again without one item of each pair, or with one score for both",
+        "fit again with {doublets}, or without one item of each pair",
     ),
     "too-few-latents": (
         "groups of items depend on each other beyond their latents ({items}; largest z {z:.1f}): "
