@@ -202,5 +202,7 @@ def _of_item(param: Any, params: Mapping[str, Any]) -> Any:
 def _typed(value: Any) -> str:
     """Return a value as an option takes it."""
     if isinstance(value, list | tuple):
-        return ",".join(map(_typed, value))
+        # Pairs of items are written a+b.
+        pairs = ["+".join(map(_typed, one)) for one in value if isinstance(one, list | tuple)]
+        return ",".join(pairs or map(_typed, value))
     return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
