@@ -97,11 +97,16 @@ class GraphLikelihoods:
         upper = ssyrk(np.float32(data.n_counted / some.n_counted), both.T)
         held, size = upper + np.triu(upper, 1).T, basis.shape[1]
         cross, own = held[size:, :size], held[size:, size:]
-        # As many coefficients as rows would explain everything by chance.
-        diagonal = own.diagonal() * (1.0 + len(own) / np.float32(some.n_counted))
         # The rows say nothing about coefficients whose scores vanish, as where answers are certain.
-        own[np.diag_indices_from(own)] = np.where(diagonal > 0, diagonal, 1.0)
-        information = held[:size, :size] - cross.T @ np.linalg.solve(own, cross)
+        # Coefficients of items on other scales differ by orders of magnitude.
+        spread = np.sqrt(own.diagonal(), dtype=np.float64)
+        scale = np.divide(1.0, spread, out=np.zeros(len(own)), where=spread > 0)
+        own = scale[:, None] * own * scale
+        # As many coefficients as rows would explain everything by chance.
+        own[np.diag_indices_from(own)] = 1.0 + len(own) / some.n_counted
+        cross = scale[:, None] * cross
+        profiled = (cross.T @ np.linalg.solve(own, cross)).astype(np.float32)
+        information = held[:size, :size] - profiled
         slope = np.divide(counts, center, out=np.zeros(len(center)), where=center > 0)
         likelihoods = cls(observed, center, slope, basis, information)
         return likelihoods, likelihoods.share_of(held[:size, :size])
