@@ -19,10 +19,10 @@ from hidag.simulation import Truth, random_truth, simulate
 from hidag.strategy.moves.level_moves import move_levels, relabel_levels, with_level_moves
 from hidag.strategy.problem import SearchProblem
 from hidag.strategy.structural_em import (
-    _without_needless_edges,
     initial_structure_step,
     parents_by_search,
     structural_em,
+    without_needless_edges,
 )
 
 
@@ -211,7 +211,7 @@ def two_latents(dependence, levels=(3, 3)):
 @pytest.mark.parametrize(("dependence", "parents"), [(0.0, ((), ())), (0.3, ((), (0,)))])
 def test_an_edge_stays_only_where_latents_depend_on_each_other(dependence, parents):
     problem, estimate = two_latents(dependence)
-    assert _without_needless_edges(problem, estimate, ((), (0,))) == parents
+    assert without_needless_edges(problem, estimate, ((), (0,))) == parents
 
 
 def test_structural_em_drops_an_edge_that_the_search_would_keep():
