@@ -38,7 +38,7 @@ def no_fit(monkeypatch):
         {"latent_names": ["", "b"]},
         {"latent_names": ["\ud800", "b"]},
     ],
-    ids=str,
+    ids=lambda one: next(iter(one)),
 )
 def test_extreme_settings(wrong):
     with pytest.raises(SettingError if "latent_names" not in wrong else HidagError) as caught:
