@@ -118,8 +118,11 @@ def read_nuisances(
 
     def add(name: str, items: Any, paired: bool) -> None:
         setting = "doublets" if paired else "nuisance"
+        if isinstance(items, str) or not hasattr(items, "__iter__"):
+            whole = doublets if paired else nuisance
+            raise invalid_setting(setting, "lists of names or numbers of items", whole)
         found = []
-        for one in items:
+        for one in (items := list(items)):
             place = names.index(str(one)) if str(one) in names else one
             if not _is_whole(place) or not 0 <= place < len(names):
                 raise invalid_setting(setting, "names or numbers of items", one)
@@ -127,7 +130,7 @@ def read_nuisances(
         needed = 2 if paired else 3
         if len(set(found)) < needed or (paired and len(found) > 2) or nominal[found].any():
             kind = "two different items" if paired else "three or more items"
-            raise invalid_setting(setting, f"{kind} that are not nominal", list(items))
+            raise invalid_setting(setting, f"{kind} that are not nominal", items)
         signs = np.isin(responses.item, found).astype(np.int8)
         levels = CONFIG.nuisance.pair_levels if paired else CONFIG.nuisance.style_levels
         out.append(Nuisance(name, signs, levels, paired))
@@ -143,10 +146,11 @@ def read_nuisances(
         if not hasattr(nuisance, "__iter__"):
             raise invalid_setting("nuisance", Choices(("style",), _NUISANCE), nuisance)
         add("style", nuisance, paired=False)
+    if isinstance(doublets, str) or (not hasattr(doublets, "__iter__") and doublets is not None):
+        raise invalid_setting("doublets", "a list of pairs of items", doublets)
     for pair in () if doublets is None else doublets:
-        if isinstance(pair, str) or not hasattr(pair, "__iter__"):
-            raise invalid_setting("doublets", "a list of pairs of items", doublets)
-        add(" & ".join(map(str, pair)), pair, paired=True)
+        shown = pair if hasattr(pair, "__iter__") else ()
+        add(" & ".join(map(str, shown)), pair, paired=True)
     return tuple(out)
 
 
