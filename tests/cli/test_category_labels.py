@@ -75,7 +75,7 @@ def test_a_fit_stores_the_labels(fitted) -> None:
     result = load(out / "result.npz")
     assert result.families[:6] == ("ordinal(4)",) * 6
     assert result.families[6].startswith("categorical(")
-    assert result.answer_words["region"] == list(REGIONS)
+    assert tuple(result.answer_words["region"]) == tuple(REGIONS)
     asked = {name for name in result.response_names if name.startswith("region=")}
     assert asked < {f"region={word}" for word in REGIONS}
     page = (out / "report.html").read_text(encoding="utf-8")

@@ -123,13 +123,13 @@ def test_dina_and_an_order_reach_the_estimator(hidag, tmp_path):
     [
         (
             ("-k", 2, "--levels", 1),
-            "--levels must be a whole number from 2 to 255, or 2 of them (one for each latent), "
-            "got 1",
+            "--levels must be 'auto', a whole number from 2 to 255, or 2 of them (one for each "
+            "latent), also with equal steps ('4-linear'), got 1",
         ),
         (
             ("-k", 2, "--levels", "2,3,4"),
-            "--levels must be a whole number from 2 to 255, or 2 of them (one for each latent), "
-            "got 2,3,4",
+            "--levels must be 'auto', a whole number from 2 to 255, or 2 of them (one for each "
+            "latent), also with equal steps ('4-linear'), got 2,3,4",
         ),
         (
             ("-k", 2, "--levels", "three"),

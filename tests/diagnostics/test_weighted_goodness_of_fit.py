@@ -190,7 +190,7 @@ def test_weighted_pair_statistics_agree_with_single_pairs(weighted, few, monkeyp
     result, X, weights = weighted
     if not few:
         monkeypatch.setattr("hidag.information.moment_tests.MAX_SHARED", 3)
-    monkeypatch.setattr("hidag.diagnostics.pair_residuals.BLOCK_SIZE", 200)
+    monkeypatch.setattr("hidag.information.pair_sums.BLOCK_SIZE", 200)
     free = FreeParameters.of(result, X, weights)
     columns, local = (
         ScoredColumns.of(free, X),

@@ -43,7 +43,7 @@ def test_verbose_writes_types_and_method(small, capsys):
         ),
         ({"law": "dense"}, "law must be 'auto', 'network' or 'saturated', got 'dense'"),
         ({"n_starts": 0}, "n_starts must be a whole number of at least 1, got 0"),
-        ({"tol": 0}, "tol must be a positive number, got 0"),
+        ({"tol": 0}, "tol must be a number above 0 and at most 100, got 0"),
         (
             {"effective_size": 3},
             "effective_size must be 'auto', 'all' or a share of N between 0 and 1, got 3",
@@ -102,7 +102,7 @@ def test_few_rows_are_warned_about(small):
         {"observer": 3},
         {"random_state": "a"},
         {"n_jobs": -2},
-        {"search": "pc"},
+        {"search": "hill"},
     ],
 )
 def test_invalid_settings_raise_before_stage_one(small, settings):

@@ -142,16 +142,6 @@ def test_the_header_is_json_for_readers_that_know_no_nan(saved):
     assert header["information_ratio"] > 0
 
 
-def test_a_file_that_has_nan_in_its_header_still_loads(saved, tmp_path):
-    with np.load(saved) as stored:
-        arrays = {name: stored[name] for name in stored.files}
-    header = json.loads(arrays["header"].tobytes())
-    header["log_likelihood"] = float("nan")
-    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    np.savez(tmp_path / "old.npz", **arrays)
-    assert np.isnan(hidag.load(tmp_path / "old.npz").log_likelihood)
-
-
 def test_scikit_learn_conventions(table, fitted):
     assert clone(fitted).get_params() == fitted.get_params()
     again = pickle.loads(pickle.dumps(fitted))

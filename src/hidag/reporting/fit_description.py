@@ -150,7 +150,7 @@ def _derive_concerns(result: FitResult) -> list[Message | str]:
     q = result.q_matrix
     conflicts = fit_warnings.knowledge_conflicts(result)
     findings = [finding.message for finding in result.findings]
-    out: list[Message | str] = [*findings, *conflicts, *_convergence_concerns(result)]
+    out: list[Message | str] = [*conflicts, *findings, *_convergence_concerns(result)]
     needed = 2 * n_latents + 1
     if n_items < needed:
         sizes = {"latents": plural(n_latents, "latent"), "items": plural(n_items, "item")}

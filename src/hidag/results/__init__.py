@@ -4,15 +4,21 @@ from hidag.results.checkpoints import resumable, resumed_fit
 from hidag.results.fit_result import (
     AnyFit,
     FitResult,
-    NuisanceFactor,
     as_result,
     canonical_rows,
     observable,
     rank_items,
     reorder_items,
-    versions_used,
 )
-from hidag.results.saved_result import FIT_FILE, load, read_archive, without_nan, write_archive
+from hidag.results.nuisance_factor import NuisanceFactor
+from hidag.results.saved_result import (
+    FIT_FILE,
+    load,
+    read_archive,
+    versions_used,
+    without_nan,
+    write_archive,
+)
 
 __all__ = [
     "AnyFit", "FIT_FILE", "FitResult", "NuisanceFactor", "as_result", "canonical_rows", "load",

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from hidag.exceptions import FileError, HidagError
-from hidag.results.fit_result import FitResult, versions_used
-from hidag.results.saved_result import load, write_result
+from hidag.results.fit_result import FitResult
+from hidag.results.saved_result import load, versions_used, write_result
 
 _FOLDER: ContextVar[Path | None] = ContextVar("_FOLDER", default=None)
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -36,6 +34,7 @@ from hidag.parallel import one_blas_thread
 from hidag.results.claims import Claim, claim_level_of, claims_of
 from hidag.results.findings import Finding
 from hidag.results.methods import FitMethods
+from hidag.results.nuisance_factor import NuisanceFactor
 from hidag.strategy.observed_likelihood.edge_tests import EdgeTest, KnowledgeCost
 from hidag.strategy.problem import StartRecord
 from hidag.structure.graphs import CPDAG
@@ -48,25 +47,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 #: What functions after a fit take; see :func:`as_result`.
 AnyFit: TypeAlias = "FitResult | DCRL"
-_PACKAGES = ("hidag", "numpy", "scipy", "numba", "scikit-learn", "networkx")
-
-
-@dataclass(frozen=True)
-class NuisanceFactor:
-    """A person-level factor that is no latent of the graph.
-
-    ``loadings``, shape (R,), are effects of its highest versus its lowest level; its levels have
-    equal steps and a binomial law.
-    """
-
-    name: str
-    loadings: Array
-    n_levels: int
-
-    @property
-    def sd(self) -> Array:
-        """Standard deviation of each response's predictor that it causes, shape (R,)."""
-        return np.asarray(0.5 * np.abs(self.loadings) / np.sqrt(self.n_levels - 1.0))
 
 
 @dataclass(frozen=True, repr=False)
@@ -606,16 +586,3 @@ def rank_items(result: FitResult) -> NDArray[np.intp]:
     keys = [numbers[item == j].tobytes() for j in range(len(result.item_names))]
     place = {key: rank for rank, key in enumerate(sorted(set(keys)))}
     return np.array([place[key] for key in keys], dtype=np.intp)
-
-
-def versions_used() -> dict[str, str]:
-    """Return the versions of hidag, Python and the numerical packages."""
-    return {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}}
-
-
-@cache  # Reading package metadata takes milliseconds, and every fit asks for it.
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "unknown"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import platform
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,7 +32,8 @@ from hidag.latent.state_space import StateSpace
 from hidag.measurement.families.base import family_named
 from hidag.measurement.parameters import MeasurementParameters, Responses
 from hidag.measurement.terms import Effects, Interaction, Terms
-from hidag.results.fit_result import FitResult, NuisanceFactor
+from hidag.results.fit_result import FitResult
+from hidag.results.nuisance_factor import NuisanceFactor
 from hidag.strategy.observed_likelihood.edge_tests import EdgeTest
 from hidag.strategy.problem import StartRecord
 from hidag.structure.graphs import CPDAG
@@ -39,6 +43,7 @@ Arrays = dict[str, NDArray[Any]]
 T = TypeVar("T")
 
 FORMAT_VERSION = 1  # Raised when the layout of saved files changes.
+_PACKAGES = ("hidag", "numpy", "scipy", "numba", "scikit-learn", "networkx")
 FIT_FILE = "result.npz"  # Name of a saved fit in the folder that ``hidag fit --out`` writes.
 #: What the arrays of a fit hold: J items with R responses, K latents, T terms.
 _ARRAYS = {
@@ -279,3 +284,16 @@ def without_nan(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [without_nan(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def versions_used() -> dict[str, str]:
+    """Return the versions of hidag, Python and the numerical packages."""
+    return {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}}
+
+
+@cache  # Reading package metadata takes milliseconds, and every fit asks for it.
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"

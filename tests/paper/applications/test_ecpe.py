@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from hidag.exceptions import DataError
+from hidag.files.writing import write_file
 from hidag_paper.applications.ecpe import HIERARCHY, item_responses, read_ecpe, run_ecpe
 from hidag_paper.commands.application import report_files
 
@@ -73,7 +74,7 @@ def test_a_small_test_with_a_hierarchy(tmp_path):
     assert {f"{p}.{e}" for p in ("profiles", "graph", "items") for e in ("png", "svg")} <= set(
         files
     )
-    files["page.html"](tmp_path / "page.html")
+    write_file(tmp_path / "page.html", files["page.html"])
     assert "Templin and Bradshaw (2014" in (tmp_path / "page.html").read_text("utf-8")
     shown = item_responses(report.result)
     assert [item.item for item in shown] == ["E1", "E3", "E6", "E8", "E11", "E13"]

@@ -9,6 +9,7 @@ import pytest
 
 import hidag as package
 from hidag.exceptions import DataError
+from hidag.files.writing import write_file
 from hidag_paper.applications.seesaw import fit_pixels, match_to_truth, run_seesaw
 from hidag_paper.commands.application import report_files
 from hidag_paper.seesaw import simulate_seesaw, true_effects
@@ -68,7 +69,7 @@ def test_effect_maps_are_mid_gray_but_where_balls_are(few):
 
 def test_everything_is_written_and_can_be_read_again(report, tmp_path):
     for name, write in report_files(report).items():
-        write(tmp_path / name)
+        write_file(tmp_path / name, write)
     names = {path.name for path in tmp_path.iterdir()}
     assert {f"{p}.{e}" for p in ("scenes", "graph", "effects", "q") for e in ("png", "svg")} < names
     assert {"law.csv", "latents.csv", "pixels.csv", "page.html", "result.npz"} < names
